@@ -17,8 +17,12 @@ static const char *name_of(unsigned cpumode, uint32_t pid, uint64_t ip)
 
 	if (!map)
 		return "[unknown]";
-	file = (struct perfring_symbol_file){map->object->name, map->object->file.build_id,
-					     map->object->file.build_id_size, (int32_t)pid};
+	file = (struct perfring_symbol_file){.path = map->object->name,
+					     .build_id = map->object->file.build_id,
+					     .build_id_size = map->object->file.build_id_size,
+					     .pid = (int32_t)pid,
+					     .ino = map->object->file.ino,
+					     .ino_generation = map->object->file.ino_generation};
 	if (cpumode == PERFRING_RECORD_MISC_USER && perfring_symbols_get(symbols, &file, &object) >= 0 &&
 	    perfring_symbol_find(object, perfring_mapping_offset(map, ip), &symbol))
 		return symbol.name;
@@ -43,12 +47,15 @@ static void fold(const struct perfring_sample *sample)
 
 int main(int argc, char **argv)
 {
+	struct perfring_symbols_options options = {.flags = 0};
 	struct perfring_file *data;
 	struct perfring_item item;
 	struct perfring_sample sample;
 
-	if (argc != 2 || perfring_file_open(&data, argv[1]) || perfring_maps_open(&maps) ||
-	    perfring_symbols_open(&symbols, NULL))
+	if (argc != 2 || perfring_file_open(&data, argv[1]) || perfring_maps_open(&maps))
+		return 1;
+	options.flags = perfring_symbols_flags_for(data);
+	if (perfring_symbols_open(&symbols, &options))
 		return 1;
 	while (perfring_file_next(data, &item) == 1)
 		if (item.record->type != PERFRING_RECORD_SAMPLE)

@@ -157,7 +157,9 @@ static int get_object(struct perfring_names *names, const struct perfring_mappin
 	struct perfring_symbol_file file = {.path = map->object->name,
 					    .build_id = map->object->file.build_id,
 					    .build_id_size = map->object->file.build_id_size,
-					    .pid = (int32_t)pid};
+					    .pid = (int32_t)pid,
+					    .ino = map->object->file.ino,
+					    .ino_generation = map->object->file.ino_generation};
 	int ret = 0;
 
 	if (!names->object || names->name != map->object->name || names->pid != pid ||
@@ -533,7 +535,7 @@ static int open_all(struct perfring_names *names)
 {
 	const struct perfring_file *file = names->options.file;
 	const char *release = file ? perfring_file_string(file, PERFRING_FEATURE_OSRELEASE) : NULL;
-	struct perfring_symbols_options cache = {.flags = 0};
+	struct perfring_symbols_options cache = {.flags = perfring_symbols_flags_for(file)};
 	struct utsname here;
 	int error = 0;
 
@@ -541,8 +543,7 @@ static int open_all(struct perfring_names *names)
 		return -errno;
 	if (!file)
 		release = here.release;
-	names->is_foreign = release && strcmp(release, here.release);
-	cache.flags = names->is_foreign ? PERFRING_SYMBOLS_FOREIGN : 0;
+	names->is_foreign = cache.flags & PERFRING_SYMBOLS_FOREIGN;
 	if (release && !(names->release = strdup(release)))
 		return -ENOMEM;
 	if (!names->options.maps)

@@ -178,6 +178,8 @@ static int get_tables(struct perfring_stacks *stacks, const struct perfring_mapp
 		.build_id = object->file.build_id,
 		.build_id_size = object->file.has_build_id ? object->file.build_id_size : 0,
 		.pid = (int32_t)pid,
+		.ino = object->file.ino,
+		.ino_generation = object->file.ino_generation,
 	};
 	struct perfring_symbol_object *found;
 	int ret;

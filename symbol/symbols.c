@@ -3,7 +3,7 @@
  * The functions of symbol.h but for frames.c and kernel.c.  An object is one that a caller asked for, a file what was read:
  * several objects may be one file.  Both live until perfring_symbols_close.  One thread.
  *
- *     object (path, build id) --> file (device, inode) --> table of symbols
+ *     object (path, build id; without one, recorded inode) --> file (device, inode) --> table of symbols
  *
  * The file that the path leads to here is tried first; then, if they are the recorded build, the one that the process sees, and
  * those of the build id in places.h.
@@ -12,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+#include <perfring/file.h>
 #include "demangle.h"
 #include "limits.h"
 #include "os/array.h"
 #include "os/hash.h"
+#include "os/inode.h"
 #include "os/object.h"
 #include "symbols.h"
 
@@ -132,6 +135,13 @@ static bool is_full(const struct perfring_symbols *symbols, struct perfring_symb
 
 /* ---- objects ---- */
 
+/* Whether the file of a descriptor is of another build than was recorded, or another file. */
+static bool is_other(const struct perfring_symbol_object *object, const struct perfring_symbols_file *file, int fd)
+{
+	return perfring_symbols_is_other(file, object->id, object->id_size) ||
+	       (object->ino && !perfring_os_inode_is(fd, object->ino, object->ino_generation));
+}
+
 /* Takes the file of a descriptor, which is closed, if it is the recorded build.  Returns 1 when it is; 0, with the object's `why`
  * and `error`; or -ENOMEM. */
 static int take_file(struct perfring_symbols *symbols, struct perfring_symbol_object *object, int fd, const char *path,
@@ -144,7 +154,7 @@ static int take_file(struct perfring_symbols *symbols, struct perfring_symbol_ob
 	places.pid = pid;
 	object->why = PERFRING_SYMBOL_UNREADABLE;
 	object->error = error;
-	if (!error && perfring_symbols_is_other(file, object->id, object->id_size)) {
+	if (!error && is_other(object, file, fd)) {
 		object->why = PERFRING_SYMBOL_OTHER_BUILD;
 		file = NULL;
 	}
@@ -255,20 +265,20 @@ static int find_elsewhere(struct perfring_symbols *symbols, struct perfring_symb
 {
 	int ret, more = 0;
 
-	if (!object->id_size || object->file ||
+	if ((!object->id_size && !object->ino) || object->file ||
 	    (object->why != PERFRING_SYMBOL_UNREADABLE && object->why != PERFRING_SYMBOL_OTHER_BUILD))
 		return 0;
 	ret = find_in_process(symbols, object, pid);
 	if (ret < 0)
 		return ret;
-	if (!object->file)
+	if (!object->file && object->id_size)
 		more = find_by_id(symbols, object);
 	return more < 0 ? more : ret || more;
 }
 
 static uint64_t hash_of(const struct perfring_symbols *symbols, const struct perfring_symbol_file *file, size_t length)
 {
-	uint64_t hash = length ^ (uint64_t)file->build_id_size << 32, word;
+	uint64_t hash = length ^ (uint64_t)file->build_id_size << 32 ^ file->ino * symbols->factor, word;
 
 	for (size_t i = 0; i < length; i += sizeof(word)) {
 		word = 0;
@@ -294,6 +304,8 @@ static struct perfring_symbol_object *make_object(struct perfring_symbols *symbo
 	if (file->build_id_size)
 		memcpy(object->id, file->build_id, file->build_id_size);
 	object->id_size = file->build_id_size;
+	object->ino = file->ino;
+	object->ino_generation = file->ino_generation;
 	object->hash = hash;
 	object->symbols = symbols;
 	return object;
@@ -358,8 +370,8 @@ static int get_object(struct perfring_symbols *symbols, const struct perfring_sy
 	int error;
 
 	for (object = symbols->objects[hash & (symbols->object_places - 1)]; object; object = object->next)
-		if (object->hash == hash && object->id_size == file->build_id_size &&
-		    !strcmp(object->path, file->path) &&
+		if (object->hash == hash && object->id_size == file->build_id_size && object->ino == file->ino &&
+		    object->ino_generation == file->ino_generation && !strcmp(object->path, file->path) &&
 		    (!object->id_size || !memcmp(object->id, file->build_id, object->id_size))) {
 			*result = object;
 			return 0;
@@ -395,6 +407,10 @@ int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perf
 		wanted.build_id = build->id;
 		wanted.build_id_size = build->id_size;
 	}
+	if (wanted.build_id_size || wanted.path[0] != '/' || symbols->symfs || symbols->flags & PERFRING_SYMBOLS_ELSEWHERE)
+		wanted.ino = 0;
+	if (!wanted.ino || wanted.ino_generation == 1) /* perf inject writes 1 */
+		wanted.ino_generation = 0;
 	is_new = get_object(symbols, &wanted, &object);
 	if (is_new < 0)
 		return is_new;
@@ -517,10 +533,29 @@ static int fill(struct perfring_symbols *symbols, const struct perfring_symbols_
 	return error;
 }
 
+uint32_t perfring_symbols_flags_for(const struct perfring_file *file)
+{
+	const char *release = file ? perfring_file_string(file, PERFRING_FEATURE_OSRELEASE) : NULL;
+	const char *host = file ? perfring_file_string(file, PERFRING_FEATURE_HOSTNAME) : NULL;
+	struct utsname here;
+	uint32_t flags = 0;
+
+	if (!file)
+		return 0;
+	if (uname(&here))
+		return PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_ELSEWHERE;
+	if (release && strcmp(release, here.release))
+		flags |= PERFRING_SYMBOLS_FOREIGN;
+	if (!host || strcmp(host, here.nodename))
+		flags |= PERFRING_SYMBOLS_ELSEWHERE;
+	return flags;
+}
+
 int perfring_symbols_open(struct perfring_symbols **result, const struct perfring_symbols_options *options)
 {
 	static const uint32_t known = PERFRING_SYMBOLS_MANGLED | PERFRING_SYMBOLS_NO_CACHES | PERFRING_SYMBOLS_SERVERS |
-				      PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_NAMELESS;
+				      PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_NAMELESS |
+				      PERFRING_SYMBOLS_ELSEWHERE;
 	static const struct perfring_symbols_options none = {.flags = 0};
 	struct perfring_symbols *symbols;
 	int error;

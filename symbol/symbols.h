@@ -66,6 +66,8 @@ struct perfring_symbol_object {
 	uint32_t pid_count;
 	uint32_t pid_capacity;
 	uint64_t hash;
+	uint64_t ino; /* 0: not compared: not known, or a build id is, or it is of another machine */
+	uint64_t ino_generation;
 	uint32_t id_size;
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	char path[];

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #include <perfring/config.h>
 #include <perfring/names.h>
@@ -425,15 +424,17 @@ static bool show_progress(void *to, const char *path, int64_t done, int64_t all)
 	return true;
 }
 
-static void open_cache(struct tool_symbols *symbols, const struct tool_symbols_options *options, bool is_foreign)
+static void open_cache(struct tool_symbols *symbols, const struct tool_symbols_options *options,
+		       const struct perfring_file *data)
 {
-	struct perfring_symbols_options cache = {.symfs = options->symfs, .progress = show_progress, .to = symbols};
+	struct perfring_symbols_options cache = {.flags = perfring_symbols_flags_for(data),
+						 .symfs = options->symfs,
+						 .progress = show_progress,
+						 .to = symbols};
 	int error;
 
 	if (options->is_mangled)
 		cache.flags |= PERFRING_SYMBOLS_MANGLED;
-	if (is_foreign)
-		cache.flags |= PERFRING_SYMBOLS_FOREIGN;
 	if (options->asks_servers) {
 		const char *servers = getenv("DEBUGINFOD_URLS");
 
@@ -479,14 +480,12 @@ struct tool_symbols *tool_symbols_open(const struct tool_input *input, struct to
 		.report = take_report,
 		.to = symbols,
 	};
-	const char *release = perfring_file_string(input->data, PERFRING_FEATURE_OSRELEASE);
-	struct utsname here;
 
 	*symbols = (struct tool_symbols){.is_mangled = options->is_mangled,
 					 .is_verbose = options->is_verbose,
 					 .kallsyms = options->kallsyms,
 					 .vmlinux = options->vmlinux};
-	open_cache(symbols, options, release && !uname(&here) && strcmp(release, here.release));
+	open_cache(symbols, options, input->data);
 	names.symbols = symbols->cache;
 	if (perfring_names_open(&symbols->names, &names))
 		tool_out_of_memory();

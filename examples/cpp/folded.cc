@@ -24,9 +24,9 @@ int main(int argc, char **argv)
 	if (!file)
 		return std::fprintf(stderr, "folded: %s: %s\n", argv[1], file.why().text()), 1;
 	auto maps = perfring::maps::open();
-	auto symbols = perfring::symbols::open(file->string(PERFRING_FEATURE_OSRELEASE));
+	auto symbols = perfring::symbols::open(*file);
 
-	if (!maps || !symbols || !symbols->expect(*file))
+	if (!maps || !symbols)
 		return std::fprintf(stderr, "folded: out of memory\n"), 1;
 	auto stacks = perfring::stacks::open(*maps, *symbols);
 	auto items = file->items();

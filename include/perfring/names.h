@@ -86,8 +86,9 @@ struct perfring_names_options {
 	uint32_t reserved_word;
 	struct perfring_symbols *symbols; /* the caller's cache; NULL: one of its own, which asks no servers */
 	struct perfring_maps *maps;       /* the caller's; NULL: its own */
-	/* What was recorded: it has the builds of objects, the kernel's release, and the clock.  NULL: what runs here now, by
-	 * CLOCK_MONOTONIC. */
+	/* What was recorded: it has the builds of objects, the kernel's release, the host's name, and the clock.  NULL: what runs
+	 * here now, by CLOCK_MONOTONIC.  The caller's cache has the flags FOREIGN and ELSEWHERE that the caller gave it; its own
+	 * has those of the file. */
 	const struct perfring_file *file;
 	const char *kallsyms, *vmlinux; /* as perfring_symbol_kernel */
 	uint64_t until; /* when the processes were seen last: ns of CLOCK_REALTIME; 0: those that live now are meant */

@@ -1157,6 +1157,18 @@ private:
 class symbols : public owner<perfring_symbols, perfring_symbols_close>
 {
 public:
+	/* Of what a file recorded, which must stay open: its kernel, its machine, and the builds of its feature BUILD_ID. */
+	static result<symbols> open(const file &file) noexcept
+	{
+		perfring_symbols_options options{};
+
+		options.flags = perfring_symbols_flags_for(file.get());
+		auto opened = open(file.string(PERFRING_FEATURE_OSRELEASE), &options);
+		if (opened)
+			if (auto taken = opened->expect(file); !taken)
+				return taken.why();
+		return opened;
+	}
 	/* release: uname -r of the recorded kernel (file::string, PERFRING_FEATURE_OSRELEASE), which must stay; nullptr: the kernel
 	 * has no names. */
 	static result<symbols> open(const char *release = nullptr,
@@ -1208,9 +1220,14 @@ public:
 			if (symbol.name && !symbol.module != (of.kind == PERFRING_MAPS_KERNEL))
 				symbol.name = nullptr; /* something else was there */
 		} else {
-			perfring_symbol_file file{of.name, of.file.build_id, of.file.build_id_size,
-						  static_cast<std::int32_t>(pid)};
+			perfring_symbol_file file{};
 
+			file.path = of.name;
+			file.build_id = of.file.build_id;
+			file.build_id_size = of.file.build_id_size;
+			file.pid = static_cast<std::int32_t>(pid);
+			file.ino = of.file.ino;
+			file.ino_generation = of.file.ino_generation;
 			if (ret = perfring_symbols_get(get(), &file, &object); ret >= 0)
 				perfring_symbol_find(object, perfring_mapping_offset(&mapping, ip), &symbol);
 		}

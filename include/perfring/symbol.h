@@ -18,7 +18,8 @@
  * with PERFRING_SYMBOLS_SERVERS.  Entries of its PLT are named too, but not the header before them, through which a function is
  * called until it is bound: perf shows it by the last symbol before it (_init+0x26).  Names of C++ and Rust are demangled,
  * without parameters, if the library has libiberty (PERFRING_HAS_IBERTY).  A file of another build than was recorded is never
- * used.  What is read is bounded (docs/limits.md), whatever the bytes say.
+ * used: its build id is compared or, where none was recorded, its inode (struct perfring_symbol_file).  What is read is bounded
+ * (docs/limits.md), whatever the bytes say.
  *
  * Context: one thread at a time for each cache; not signal handlers. */
 #ifndef PERFRING_SYMBOL_H
@@ -34,19 +35,27 @@ enum perfring_symbol_why {
 	PERFRING_SYMBOL_NONE,        /* the object has no symbol there */
 	PERFRING_SYMBOL_ANONYMOUS,   /* the path is no file's: "//anon", "[heap]", "anon_inode:..." */
 	PERFRING_SYMBOL_UNREADABLE,  /* the object cannot be read, or is no ELF object */
-	PERFRING_SYMBOL_OTHER_BUILD, /* the path leads to a different build than was recorded */
+	PERFRING_SYMBOL_OTHER_BUILD, /* the path leads to a different build, or another file, than was recorded */
 	PERFRING_SYMBOL_LIMIT,       /* it exceeds a bound */
 	PERFRING_SYMBOL_HIDDEN,      /* of the kernel: its addresses are hidden (kernel.kptr_restrict) */
 	PERFRING_SYMBOL_OTHER_BOOT,  /* of the kernel: it was at another address */
 	PERFRING_SYMBOL_WHY_COUNT
 };
 
-/* Which object, as a mapping describes it.  Nothing of it need stay after the call. */
+/* Which object, as a mapping describes it.  Nothing of it need stay after the call.
+ *
+ * Where no build id is known, neither here nor by perfring_symbols_expect, the file that the path leads to serves if its inode
+ * is the recorded one: one that has replaced it, or that another mount namespace has by that path, does not.  Devices are not
+ * compared (they are not the same in records and in stat on all file systems).  A file that was overwritten in place keeps its
+ * inode: that is not seen.  Inodes are not compared with a symfs or PERFRING_SYMBOLS_ELSEWHERE. */
 struct perfring_symbol_file {
 	const char *path;        /* "[vdso]": this process's own vdso */
 	const uint8_t *build_id; /* of what was recorded, at most PERFRING_BUILD_ID_SIZE bytes */
-	uint32_t build_id_size;  /* 0: not known; any file of that path serves */
-	int32_t pid; /* where the path leads to no such build here: as this process sees it; 0: nowhere else */
+	uint32_t build_id_size;  /* 0: not known */
+	int32_t pid;  /* where the path leads to no such build here: as this process sees it; 0: nowhere else */
+	uint64_t ino; /* of what was recorded, as MMAP2 has it; 0: not known: any file of that path serves */
+	uint64_t ino_generation; /* as MMAP2 has it; 0, and 1, which perf inject writes of all: not known */
+	uint64_t reserved[2];
 };
 
 /* The symbol at an offset.  Texts are valid until perfring_symbols_close. */
@@ -82,10 +91,12 @@ enum {
 	PERFRING_SYMBOLS_NO_CACHES = 2,
 	/* Servers are asked (debuginfod): those of DEBUGINFOD_URLS. */
 	PERFRING_SYMBOLS_SERVERS = 4,
-	/* It was recorded on another machine or kernel: this process's vdso is not used for the recorded one. */
+	/* It was recorded under another kernel: this process's vdso is not used for the recorded one. */
 	PERFRING_SYMBOLS_FOREIGN = 8,
 	/* No symbols are read: for unwinding alone (stacks.h).  No address has a name. */
-	PERFRING_SYMBOLS_NAMELESS = 16
+	PERFRING_SYMBOLS_NAMELESS = 16,
+	/* It was recorded on another machine, or may have been: inodes are not compared. */
+	PERFRING_SYMBOLS_ELSEWHERE = 32
 };
 
 struct perfring_symbols_options {
@@ -99,6 +110,12 @@ struct perfring_symbols_options {
 	void *to;
 	uint64_t reserved[12];
 };
+
+struct perfring_file;
+
+/* The flags of a cache for what a file recorded: FOREIGN, if it names another kernel release than this machine has; ELSEWHERE, if it
+ * does not name this host.  file: NULL: what runs here now: 0. */
+PERFRING_API uint32_t perfring_symbols_flags_for(const struct perfring_file *file);
 
 /* An empty cache.  options: NULL is all 0.  Returns 0; -EINVAL (a flag that is not known), -EOPNOTSUPP (servers:
  * libdebuginfod.so.1 cannot be loaded), -ENOMEM. */

@@ -45,7 +45,7 @@ NUMBERS = {
     "RECORD_MMAP": 1, "RECORD_LOST": 2, "RECORD_LOST_SAMPLES": 13, "RECORD_COMM": 3, "RECORD_EXIT": 4, "RECORD_FORK": 7, "RECORD_SAMPLE": 9, "RECORD_MISC_FORK_EXEC": 0x2000, "RECORD_MMAP2": 10,
     "RECORD_OF_PERF": 64, "RECORD_MAX": 65528, "ROWS_CHAIN_MIN": 8191, "ROWS_RAW_MIN": 65528, "READER_COPY": 1,
     "SESSION_SHRINK": 1, "SESSION_RAISE_FILES": 2, "FALLBACK_ALL": 255, "SOFT_PROCESS": 1, "FEATURE_BUILD_ID": 2, "FEATURE_HOSTNAME": 3,
-    "FEATURE_OSRELEASE": 4, "FEATURE_VERSION": 5, "FEATURE_ARCH": 6, "FEATURE_CPUDESC": 8, "FEATURE_CPUID": 9,
+    "FEATURE_OSRELEASE": 4, "SYMBOLS_ELSEWHERE": 32, "FEATURE_VERSION": 5, "FEATURE_ARCH": 6, "FEATURE_CPUDESC": 8, "FEATURE_CPUID": 9,
     "RECORD_MISC_KERNEL": 1, "RECORD_MISC_USER": 2, "MAPS_FILE": 0, "MAPS_VDSO": 2, "MAPS_KERNEL": 4, "BUILD_ID_SIZE": 20,
 }
 
@@ -207,7 +207,9 @@ class Mapping(Structure):
 
 
 class SymbolFile(Structure):
-    _fields_ = [("path", c_char_p), ("build_id", c_void_p), ("build_id_size", c_uint32), ("pid", c_int32)]
+    _fields_ = [
+        ("path", c_char_p), ("build_id", c_void_p), ("build_id_size", c_uint32), ("pid", c_int32), ("ino", c_uint64),
+        ("ino_generation", c_uint64), ("reserved", c_uint64 * 2)]
 
 
 class Symbol(Structure):
@@ -318,6 +320,7 @@ _PROFILE_FUNCTIONS = {
     "perfring_symbol_find": (c_bool, (c_void_p, c_uint64, POINTER(Symbol))),
     "perfring_symbols_close": (None, (c_void_p,)),
     "perfring_symbols_expect": (c_int, (c_void_p, c_char_p, c_char_p, c_uint32)),
+    "perfring_symbols_flags_for": (c_uint32, (c_void_p,)),
     "perfring_symbols_get": (c_int, (c_void_p, POINTER(SymbolFile), POINTER(c_void_p))),
     "perfring_symbols_get_kernel": (c_int, (c_void_p, POINTER(SymbolKernel), POINTER(c_void_p))),
     "perfring_symbols_open": (c_int, (POINTER(c_void_p), c_void_p)),

@@ -111,6 +111,8 @@ class Names(Handle):
         """What the library knows of an object; None: it is no file."""
         if self._builds is None:
             self._builds = {}
+            flags = self._library.perfring_symbols_flags_for(source._handle) if isinstance(source, File) else 0
+            self._is_elsewhere = flags & NUMBERS["SYMBOLS_ELSEWHERE"]
             for name, build in source._builds():  # the first of a name counts
                 self._builds.setdefault(name, build)
                 self._library.perfring_symbols_expect(self._symbols, name, build, len(build))
@@ -125,7 +127,8 @@ class Names(Handle):
         elif place.kind == NUMBERS["MAPS_FILE"] or (
                 place.kind == NUMBERS["MAPS_VDSO"] and source._release() == os.fsencode(os.uname().release)):
             file = SymbolFile(place.name, ctypes.addressof(place.file.build_id), place.file.build_id_size,
-                              0 if isinstance(source, File) else pid)
+                              0 if isinstance(source, File) else pid,
+                              0 if self._is_elsewhere else place.file.ino, place.file.ino_generation)
             error = self._library.perfring_symbols_get(self._symbols, by(file), by(symbols))
         if error == -errno.ENOMEM:
             raise MemoryError

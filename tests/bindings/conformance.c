@@ -624,7 +624,7 @@ static void layout(void)
 	SIZE(mapping), AT(mapping, addr), AT(mapping, end), AT(mapping, pgoff), AT(mapping, object), AT(mapping, pid);
 	AT(mapping, prot);
 	SIZE(symbol_file), AT(symbol_file, path), AT(symbol_file, build_id), AT(symbol_file, build_id_size);
-	AT(symbol_file, pid);
+	AT(symbol_file, pid), AT(symbol_file, ino), AT(symbol_file, ino_generation), AT(symbol_file, reserved);
 	SIZE(symbol), AT(symbol, name), AT(symbol, module), AT(symbol, start), AT(symbol, end), AT(symbol, address);
 	AT(symbol, why), AT(symbol, reserved);
 	SIZE(symbol_kernel), AT(symbol_kernel, kallsyms), AT(symbol_kernel, vmlinux), AT(symbol_kernel, release);
@@ -645,7 +645,7 @@ static void layout(void)
 #if PERFRING_HAS_SOFT
 	NUMBER(SOFT_PROCESS);
 #endif
-	NUMBER(FEATURE_HOSTNAME), NUMBER(FEATURE_OSRELEASE), NUMBER(FEATURE_VERSION), NUMBER(FEATURE_ARCH);
+	NUMBER(FEATURE_HOSTNAME), NUMBER(FEATURE_OSRELEASE), NUMBER(SYMBOLS_ELSEWHERE), NUMBER(FEATURE_VERSION), NUMBER(FEATURE_ARCH);
 	NUMBER(FEATURE_CPUDESC), NUMBER(FEATURE_CPUID), NUMBER(FEATURE_BUILD_ID);
 	NUMBER(RECORD_MISC_KERNEL), NUMBER(RECORD_MISC_USER), NUMBER(MAPS_FILE), NUMBER(MAPS_VDSO), NUMBER(MAPS_KERNEL);
 	NUMBER(BUILD_ID_SIZE);

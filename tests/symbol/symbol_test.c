@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -325,6 +327,132 @@ Test(symbol, other_builds)
 	tear_down();
 }
 
+/* Looks up a file by the inode that was recorded.  Returns whether the offset has a name. */
+static bool has_name(const char *path, uint64_t ino, uint64_t generation, int32_t pid, uint64_t offset,
+		     enum perfring_symbol_why *why)
+{
+	const struct perfring_symbol_file file = {
+		.path = path, .pid = pid, .ino = ino, .ino_generation = generation};
+	struct perfring_symbol_object *object = NULL;
+	struct perfring_symbol symbol;
+	bool is_found;
+
+	cr_assert_geq(perfring_symbols_get(symbols, &file, &object), 0);
+	is_found = perfring_symbol_find(object, offset, &symbol);
+	*why = symbol.why;
+	if (is_found)
+		cr_assert_str_eq(symbol.name, "first_function");
+	return is_found;
+}
+
+static uint64_t inode_of(const char *path)
+{
+	struct stat status;
+
+	cr_assert_eq(stat(path, &status), 0);
+	return status.st_ino;
+}
+
+Test(symbol, other_inodes)
+{
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	enum perfring_symbol_why why;
+	char own[512], path[128], moved[128];
+	uint64_t offset, ino;
+	int64_t size;
+
+	set_up();
+	offset = offset_of((uintptr_t)first_function, own);
+	snprintf(path, sizeof(path), "%s/replaced", folder);
+	snprintf(moved, sizeof(moved), "%s/moved", folder);
+	copy(own, path);
+	ino = inode_of(path);
+	cr_assert(has_name(path, ino, 0, 0, offset, &why));
+	cr_assert(has_name(path, ino, 1, 0, offset, &why), "perf inject writes the generation 1");
+	cr_assert_not(has_name(path, ino + 1, 0, 0, offset, &why));
+	cr_assert_eq(why, PERFRING_SYMBOL_OTHER_BUILD);
+	cr_assert(has_name(path, 0, 0, 0, offset, &why), "any file serves");
+	cr_assert(has_name(path, 0, 7, 0, offset, &why));
+
+	/* the file is replaced: the cache that has read it keeps it, another does not use the new one */
+	cr_assert_eq(rename(path, moved), 0);
+	copy(own, path);
+	cr_assert_neq(inode_of(path), ino);
+	cr_assert(has_name(path, ino, 0, 0, offset, &why));
+	perfring_symbols_close(symbols);
+	cr_assert_eq(perfring_symbols_open(&symbols, NULL), 0);
+	cr_assert_not(has_name(path, ino, 0, 0, offset, &why));
+	cr_assert_eq(why, PERFRING_SYMBOL_OTHER_BUILD);
+	cr_assert(has_name(moved, ino, 0, 0, offset, &why));
+	cr_assert(has_name(path, inode_of(path), 0, 0, offset, &why));
+
+	/* a build id that is known decides alone: the caller's, or that of the feature */
+	size = perfring_build_id_of(own, id);
+	cr_assert_gt(size, 0);
+	cr_assert_eq(why_of(get_build(path, id, size, 0, &(int){0})), PERFRING_SYMBOL_KNOWN);
+	cr_assert_eq(perfring_symbols_expect(symbols, path, id, (uint32_t)size), 0);
+	cr_assert(has_name(path, ino, 0, 0, offset, &why));
+	id[0] ^= 1;
+	cr_assert_eq(perfring_symbols_expect(symbols, moved, id, (uint32_t)size), 0);
+	cr_assert_not(has_name(moved, ino, 0, 0, offset, &why));
+	cr_assert_eq(why, PERFRING_SYMBOL_OTHER_BUILD);
+	tear_down();
+}
+
+/* Inode numbers are used again; the generation is another then. */
+Test(symbol, other_generations)
+{
+	enum perfring_symbol_why why;
+	char own[512], path[128];
+	uint64_t offset, ino;
+	uint64_t version = 0;
+	int fd, error;
+
+	set_up();
+	offset = offset_of((uintptr_t)first_function, own);
+	snprintf(path, sizeof(path), "%s/one", folder);
+	copy(own, path);
+	ino = inode_of(path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	error = ioctl(fd, FS_IOC_GETVERSION, &version);
+	close(fd);
+	if (error) {
+		tear_down();
+		cr_skip_test("/tmp has no generations of inodes");
+	}
+	version = (uint32_t)version;
+	cr_assert(has_name(path, ino, version, 0, offset, &why));
+	cr_assert_not(has_name(path, ino, version ^ 2, 0, offset, &why));
+	cr_assert_eq(why, PERFRING_SYMBOL_OTHER_BUILD);
+	cr_assert_not(has_name(path, ino + 1, version, 0, offset, &why));
+	tear_down();
+}
+
+/* Of another machine, and below a folder that stands for one, inodes mean nothing. */
+Test(symbol, inodes_of_another_machine)
+{
+	static const uint32_t flags[] = {PERFRING_SYMBOLS_ELSEWHERE, 0};
+	struct perfring_symbols_options options = {.flags = 0};
+	enum perfring_symbol_why why;
+	char own[512], path[512];
+	uint64_t offset;
+
+	set_up();
+	offset = offset_of((uintptr_t)first_function, own);
+	snprintf(path, sizeof(path), "%s/there", folder);
+	copy(own, path);
+	for (int i = 0; i < 2; i++) {
+		perfring_symbols_close(symbols);
+		options.flags = flags[i];
+		options.symfs = i ? folder : NULL;
+		cr_assert_eq(perfring_symbols_open(&symbols, &options), 0);
+		cr_assert(has_name(i ? "/there" : path, inode_of(path) + 1, 5, 0, offset, &why), "%d", i);
+	}
+	cr_assert_eq(perfring_symbols_flags_for(NULL), 0);
+	tear_down();
+}
+
 /* A process that sees another file by a path: its own is used, if it is of the recorded build. */
 Test(symbol, of_another_root)
 {
@@ -332,6 +460,7 @@ Test(symbol, of_another_root)
 	char path[512], root[128], inner[256], byte;
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	struct perfring_symbol symbol;
+	enum perfring_symbol_why why;
 	int ret, started[2], size;
 	uint64_t offset;
 	pid_t child;
@@ -371,6 +500,11 @@ Test(symbol, of_another_root)
 					  &object),
 		     1);
 	cr_assert_eq(why_of(object), PERFRING_SYMBOL_UNREADABLE);
+	/* ... unless its inode is known */
+	cr_assert_not(has_name("/only_there", inode_of(inner) + 1, 0, child, offset, &why));
+	cr_assert_eq(why, PERFRING_SYMBOL_UNREADABLE);
+	cr_assert_not(has_name("/only_there", inode_of(inner), 0, 0, offset, &why));
+	cr_assert(has_name("/only_there", inode_of(inner), 0, child, offset, &why));
 	kill(child, SIGKILL);
 	cr_assert_eq(waitpid(child, NULL, 0), child);
 	tear_down();

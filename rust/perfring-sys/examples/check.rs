@@ -1,8 +1,13 @@
 //! check.rs - a C program that compiles only if the C headers have the structs, functions and numbers of this crate.
 
 /// Members whose types C spells in another way: the kernel's u64 is another type than uint64_t; a union; a function.
-const OTHER: [(&str, &str); 4] =
-    [("perf_event_header", ""), ("perf_event_attr", ""), ("perfring_record", "is"), ("perfring_output", "trailer")];
+const OTHER: [(&str, &str); 5] = [
+    ("perf_event_header", ""),
+    ("perf_event_attr", ""),
+    ("perfring_record", "is"),
+    ("perfring_output", "trailer"),
+    ("perfring_symbols_options", "progress"),
+];
 
 /// Members that the struct of C does not have under these names, or in older headers not at all.
 const OWN: [(&str, &str); 8] = [

@@ -89,7 +89,7 @@ macro_rules! numbers {
 
 opaque! {
     perfring_file perfring_format_set perfring_maps perfring_session perfring_set perfring_soft_event perfring_stacks
-    perfring_symbol_object perfring_symbols perfring_symbols_options perfring_target perfring_writer perf_event_mmap_page
+    perfring_symbol_object perfring_symbols perfring_target perfring_writer perf_event_mmap_page
 }
 
 structs! {
@@ -457,11 +457,23 @@ structs! {
         prot: u32,
     }
 
+    struct perfring_symbols_options {
+        flags: u32,
+        reserved_word: u32,
+        symfs: *const c_char,
+        progress: *mut c_void,
+        to: *mut c_void,
+        reserved: [u64; 12],
+    }
+
     struct perfring_symbol_file {
         path: *const c_char,
         build_id: *const u8,
         build_id_size: u32,
         pid: i32,
+        ino: u64,
+        ino_generation: u64,
+        reserved: [u64; 2],
     }
 
     struct perfring_symbol {
@@ -651,6 +663,7 @@ functions! {
     fn perfring_maps_find(maps: *const perfring_maps, cpumode: c_uint, pid: u32, ip: u64) -> *const perfring_mapping;
     fn perfring_maps_comm(maps: *const perfring_maps, tid: u32) -> *const c_char;
     fn perfring_mapping_offset(mapping: *const perfring_mapping, ip: u64) -> u64;
+    fn perfring_symbols_flags_for(file: *const perfring_file) -> u32;
     fn perfring_symbols_open(symbols: *mut *mut perfring_symbols, options: *const perfring_symbols_options) -> c_int;
     fn perfring_symbols_close(symbols: *mut perfring_symbols);
     fn perfring_symbols_expect(

@@ -33,10 +33,14 @@ impl Names {
     /// objects, and no names of the kernel. Of a stream the builds come with its records.
     pub fn open(of: Option<&File>) -> Result<Names> {
         let (mut maps, mut symbols) = (null_mut(), null_mut());
+        // SAFETY: all members are numbers and pointers, which may be 0.
+        let mut options: sys::perfring_symbols_options = unsafe { MaybeUninit::zeroed().assume_init() };
+        // SAFETY: the file is open, or null.
+        options.flags = unsafe { sys::perfring_symbols_flags_for(of.map_or(null(), |file| file.get())) };
         // SAFETY: each writes a pointer, which is not null without an error.
         let mut names = unsafe {
             status(sys::perfring_maps_open(&mut maps))?;
-            if let Err(error) = status(sys::perfring_symbols_open(&mut symbols, null())) {
+            if let Err(error) = status(sys::perfring_symbols_open(&mut symbols, &options)) {
                 sys::perfring_maps_close(maps);
                 return Err(error);
             }
@@ -124,6 +128,9 @@ impl Names {
                         build_id: of.file.build_id.as_ptr(),
                         build_id_size: of.file.build_id_size.into(),
                         pid: pid as i32,
+                        ino: of.file.ino,
+                        ino_generation: of.file.ino_generation,
+                        reserved: [0; 2],
                     };
                     let mut object = null_mut();
                     status(sys::perfring_symbols_get(symbols, &file, &mut object))?;
