@@ -16,7 +16,7 @@
 /* Why an address has no name, and an object no names. */
 #define NAMELESS_ANONYMOUS "in memory without a file"
 #define NAMELESS_OBJECT "the object cannot be read"
-#define NAMELESS_CHANGED "the object is a different build now"
+#define NAMELESS_CHANGED "the object is another build or file now"
 #define NAMELESS_SYMBOL "the object has no symbol there"
 #define NAMELESS_LIMIT "the object exceeds the limits of what is read (docs/limits.md)"
 

@@ -36,7 +36,7 @@ enum perfring_nameless {
 	PERFRING_NAMELESS_MODE,      /* it is neither of user space nor of the kernel */
 	PERFRING_NAMELESS_ANONYMOUS, /* in memory without a file */
 	PERFRING_NAMELESS_OBJECT,    /* the object cannot be read */
-	PERFRING_NAMELESS_CHANGED,   /* the object is a different build now */
+	PERFRING_NAMELESS_CHANGED,   /* the object is another build or file now */
 	PERFRING_NAMELESS_SYMBOL,    /* the object has no symbol there */
 	PERFRING_NAMELESS_KERNEL,    /* the kernel's symbols are not known: see perfring_names_kernel */
 	PERFRING_NAMELESS_LIMIT,     /* the object exceeds a bound */
