@@ -35,11 +35,13 @@ static void fold(const struct perfring_sample *sample)
 	const char *names[512] = {name_of(sample->misc & 7, sample->pid, sample->ip)};
 	const char *comm = perfring_maps_comm(maps, sample->tid);
 	struct perfring_frame frame;
+	uint64_t last = 0; /* a context's first address was interrupted there; the others are after calls */
 	size_t depth = 0;
 
-	while (sample->present & PERFRING_SAMPLE_CALLCHAIN && depth < 512 && perfring_callchain_next(&chain, &frame) == 1)
-		names[depth++] =
-			name_of(frame.context == (uint64_t)PERFRING_CONTEXT_KERNEL ? 1 : 2, sample->pid, frame.ip);
+	chain.nr = sample->present & PERFRING_SAMPLE_CALLCHAIN ? chain.nr : 0;
+	for (; depth < 512 && perfring_callchain_next(&chain, &frame) == 1; last = frame.context)
+		names[depth++] = name_of(frame.context == (uint64_t)PERFRING_CONTEXT_KERNEL ? 1 : 2, sample->pid,
+					 frame.ip - (frame.context == last));
 	for (fputs(comm ? comm : "[unknown]", stdout), depth += !depth; depth; depth--)
 		printf(";%s", names[depth - 1]);
 	puts(" 1");
