@@ -19,13 +19,14 @@ static const struct {
 #undef COLUMN
 };
 
-/* Columns that perf has, and we do not. */
+/* Columns that users may look for, most of them perf's, and that there are not. */
 static const struct {
 	const char *names; /* with a blank before and after each */
 	const char *instead;
 } PERFS[] = {
 	{" p_stage_cyc local_p_stage_cyc ",
 	 "POWER alone has stages of its pipeline: perfring dump -F weight has all weights"},
+	{" event ", "each event has a table of its own; --group makes one of all"},
 	{" dso_from dso_to symbol_from symbol_to mispredict abort in_tx cycles srcline_from srcline_to addr_from addr_to "
 	 "ipc_lbr ipc_null ",
 	 "stacks of branches are not shown: perfring dump -F brstack has them"},
