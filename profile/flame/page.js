@@ -99,6 +99,14 @@ function writeState(isNew) {
 
 let nodes = [], root = null, unit = null;
 
+const WAITS = ["offcpu-time", "runqueue-time"]; // time off the CPU; other intervals are spans, which run and wait
+
+// Whether each event of a side is part of its wall time: time on the CPU by one clock, and off it.
+function wallEvents(side) {
+	const clock = side.events.findIndex((event) => event.unit === "ns" && !event.lasts);
+	return side.events.map((event, i) => i === clock || WAITS.includes(event.name));
+}
+
 function hasWall() {
 	return sides[0].events.some((event) => event.name === "offcpu-time");
 }
@@ -106,7 +114,7 @@ function hasWall() {
 // Whether each event of a side is shown.
 function chosenEvents(side) {
 	if (state.event === "wall")
-		return side.events.map((event) => event.unit === "ns");
+		return wallEvents(side);
 	const name = sides[0].events[Number(state.event)]?.name;
 	const chosen = side.events.map((event) => event.name === name);
 	return chosen.includes(true) || side.events.length !== 1 ? chosen : [true];
@@ -631,7 +639,7 @@ function fillChoices() {
 	const side = sides[0];
 	get("event").replaceChildren(...side.events.map((event, i) => option(String(i), event.name)));
 	if (hasWall())
-		get("event").append(option("wall", "wall time: " + side.events.filter((event) => event.unit === "ns").map((event) => event.name).join(" + ")));
+		get("event").append(option("wall", "wall time"));
 	get("event-label").hidden = get("event").options.length < 2;
 	const sums = side.threads.map((thread, i) => ({i, samples: 0}));
 	let total = 0;
