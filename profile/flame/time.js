@@ -180,10 +180,16 @@ function startTime() {
 		context.fillStyle = css("--panel");
 		lanes.forEach((lane, i) => context.fillRect(LABEL, i * LANE + 1, width, LANE - 2));
 		context.fillStyle = css("--command");
+		const spans = []; // over what waits
 		for (let i = 0; i < columns.at.length; i++) {
 			const lane = laneOf.thread.get(threadOf(i)), at = columns.at[i];
-			if (columns.length[i] && lane !== undefined) // it waits: the lower half
-				context.fillRect(LABEL + x(at), lane * LANE + LANE / 2, Math.max(x(at + columns.length[i]) - x(at), 0.5), LANE / 2 - 1);
+			if (columns.length[i] && lane !== undefined) { // the lower half
+				const place = [LABEL + x(at), Math.ceil((lane + 0.5) * LANE), x(at + columns.length[i]) - x(at), Math.floor(LANE / 2) - 1];
+				if (WAITS.includes(side.events[time.streams[columns.stream[i]].event].name))
+					context.fillRect(place[0], place[1], Math.max(place[2], 0.5), place[3]);
+				else
+					spans.push(place);
+			}
 			if (columns.length[i] || !isChosen(i, chosen))
 				continue;
 			const cpu = laneOf.cpu.get(time.streams[columns.stream[i]].cpu);
@@ -201,6 +207,14 @@ function startTime() {
 			context.fillRect(LABEL + i, lane * LANE + 1, 1, lanes[lane].thread === undefined ? LANE - 2 : LANE / 2 - 1);
 		}));
 		context.globalAlpha = 1;
+		// Spans are outlines, whatever colours one sees.
+		context.fillStyle = `rgb(${css("--less")})`;
+		for (const [left, top, long, high] of spans) {
+			context.fillRect(left, top, Math.max(long, 1), 1);
+			context.fillRect(left, top + high - 1, Math.max(long, 1), 1);
+			context.fillRect(left, top, 1, high);
+			context.fillRect(left + Math.max(long - 1, 0), top, 1, high);
+		}
 		// Losses and throttling, where they happened.
 		for (let i = 0; i < time.losses.length; i += 5) {
 			const [at, kind, cpu] = time.losses.slice(i, i + 5), lane = laneOf.cpu.get(cpu);
