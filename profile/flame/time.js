@@ -134,12 +134,12 @@ function startTime() {
 				context.fillRect(LABEL / 3 + column * cellWidth, height - (row + 1) * rowHeight, cellWidth - 0.5, rowHeight);
 			}
 		context.fillStyle = css("--faint");
-		const step = period / second;
+		const step = period / second, decimals = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
 		context.fillText("0", 2, height - 6);
 		context.fillText(step >= 1 ? step + " s" : Math.round(1000 * step) + " ms", 2, 6);
 		const every = Math.ceil(60 / cellWidth);
 		for (let column = 0; column < columnCount && (!column || column * cellWidth + 30 < columnCount * cellWidth); column += every)
-			context.fillText((column * step).toFixed(step < 1 ? 1 : 0) + " s", LABEL / 3 + column * cellWidth, height + 9);
+			context.fillText((column * step).toFixed(decimals) + " s", LABEL / 3 + column * cellWidth, height + 9);
 		if (!range)
 			return;
 		// What is selected: its columns, the first and the last in part.
