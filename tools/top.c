@@ -38,6 +38,7 @@ enum {
 	PERF_ONLY, /* rows that are refused */
 	WORDS_MAX = 48, /* of the recorder's command line, before the COMMAND */
 	FIRST = 700,    /* ms: until the first screen */
+	LATEST = 800,   /* ms: it waits no longer for samples */
 	CPUS_MAX = 1024,
 };
 
@@ -522,7 +523,7 @@ static bool has_samples(struct top *top)
 
 static void run(struct top *top)
 {
-	uint64_t shown = tool_now(), due = shown + FIRST * NS_PER_MS, screens = 0;
+	uint64_t shown = tool_now(), due = shown + FIRST * NS_PER_MS, latest = shown + LATEST * NS_PER_MS, screens = 0;
 	bool has_ended = false;
 
 	while (!ended && !has_ended && (!top->count || screens < top->count)) {
@@ -540,8 +541,8 @@ static void run(struct top *top)
 		now = tool_now();
 		if (now < due && !has_ended)
 			continue;
-		if (!screens && !has_ended && now < shown + top->delay * NS_PER_MS && !has_samples(top)) {
-			due = now + 100 * NS_PER_MS; /* the recorder has only begun */
+		if (!screens && !has_ended && now < latest && !has_samples(top)) {
+			due = latest; /* the recorder has only begun */
 			continue;
 		}
 		show(top, (double)(now - shown) / 1e9);
