@@ -302,14 +302,24 @@ static void print_cpus(const struct screen *screen, int width)
 {
 	char line[256] = "CPUs: ";
 	uint64_t most = 1;
+	uint32_t i;
 
-	for (uint32_t i = 0; i < screen->cpu_count; i++)
+	for (i = 0; i < screen->cpu_count; i++)
 		most = screen->by_cpu[i] > most ? screen->by_cpu[i] : most;
-	for (uint32_t i = 0; i < screen->cpu_count && strlen(line) + 16 < sizeof(line); i++) {
+	/* "and 1024 more" must fit as well */
+	for (i = 0; i < screen->cpu_count && strlen(line) + 32 < sizeof(line) &&
+		    (!width || i + 1 == screen->cpu_count || (int)strlen(line) + 26 <= width);
+	     i++) {
 		char bar[32];
 
 		snprintf(bar, sizeof(bar), "%u[%-5.*s] ", i, (int)(5 * screen->by_cpu[i] / most), "|||||");
 		add_text(line, sizeof(line), bar);
+	}
+	if (i < screen->cpu_count) {
+		char more[32];
+
+		snprintf(more, sizeof(more), "and %u more", screen->cpu_count - i);
+		add_text(line, sizeof(line), more);
 	}
 	put_line(line, width);
 }
