@@ -42,6 +42,24 @@ enum {
 	CPUS_MAX = 1024,
 };
 
+/* A function of a screen. */
+struct row {
+	uint32_t function, kind;
+	char *name, *object; /* copies: the profile goes on; NULL: unknown */
+	uint64_t self, total;
+};
+
+struct screen {
+	struct row *rows;
+	size_t row_count;
+	uint64_t weight, samples;
+	uint64_t lost; /* records and samples */
+	uint64_t by_cpu[CPUS_MAX];
+	uint32_t cpu_count;
+	double seconds;
+	char events[512]; /* their names, escaped */
+};
+
 struct top {
 	struct tool_profile_input input;
 	pthread_mutex_t lock; /* of the profile and `kept`: the reader adds to them, the screen takes them */
@@ -61,27 +79,12 @@ struct top {
 	uint64_t limit;
 	bool json, is_terminal, has_target;
 	bool by_total; /* sorts by what callees have too */
-	bool is_frozen;
+	bool is_frozen; /* `screen` stays */
+	struct screen screen; /* the last one; rows NULL: there was none */
 	char part[64]; /* of names that are shown; "": all */
 	bool is_typing;
 	int keys; /* -1: there are none */
 	struct termios before;
-};
-
-/* A function of a screen. */
-struct row {
-	uint32_t function;
-	uint64_t self, total;
-};
-
-struct screen {
-	struct row *rows;
-	size_t row_count;
-	uint64_t weight, samples;
-	uint64_t lost; /* records and samples */
-	uint64_t by_cpu[CPUS_MAX];
-	uint32_t cpu_count;
-	double seconds;
 };
 
 static volatile sig_atomic_t ended, asked_to_save;
@@ -224,21 +227,68 @@ static void add_stack(struct row *rows, uint32_t *seen, uint32_t number, const s
 	}
 }
 
-static void make_screen(struct top *top, struct screen *screen, const struct perfring_profile_tables *tables)
+/* Adds a foreign name to a line, escaped. */
+static void add_text(char *line, size_t size, const char *text)
+{
+	size_t used = strlen(line);
+	char buffer[4];
+
+	for (; *text; text++) {
+		unsigned length = tool_escape(buffer, (unsigned char)*text, false);
+
+		if (used + length >= size)
+			break;
+		memcpy(line + used, buffer, length);
+		used += length;
+	}
+	line[used] = 0;
+}
+
+static char *copy(const char *text)
+{
+	size_t size = text ? strlen(text) + 1 : 0;
+
+	return text ? memcpy(tool_allocate(NULL, size, 1), text, size) : NULL;
+}
+
+static void free_screen(struct screen *screen)
+{
+	for (size_t i = 0; i < screen->row_count; i++) {
+		free(screen->rows[i].name);
+		free(screen->rows[i].object);
+	}
+	free(screen->rows);
+	*screen = (struct screen){.rows = NULL};
+}
+
+/* screen: `seconds` is set, the rest is 0. */
+static void make_screen(struct screen *screen, const struct perfring_profile_tables *tables)
 {
 	uint32_t *seen = tool_allocate(NULL, (size_t)tables->function_count + 1, sizeof(*seen));
 
 	screen->rows = tool_allocate(NULL, (size_t)tables->function_count + 1, sizeof(*screen->rows));
 	memset(seen, 0, ((size_t)tables->function_count + 1) * sizeof(*seen));
 	for (uint32_t i = 0; i < tables->function_count; i++)
-		screen->rows[i] = (struct row){i, 0, 0};
-	screen->row_count = tables->function_count;
+		screen->rows[i] = (struct row){.function = i, .kind = tables->functions[i].kind};
 	for (uint32_t i = 0; i < tables->weight_count; i++) {
 		add_stack(screen->rows, seen, i + 1, tables, &tables->weights[i]);
 		screen->weight += tables->weights[i].weight;
 		screen->samples += tables->weights[i].samples;
 	}
 	free(seen);
+	for (uint32_t i = 0; i < tables->function_count; i++) {
+		struct row row = screen->rows[i];
+
+		if (!row.total)
+			continue;
+		row.name = copy(tables->functions[i].name);
+		row.object = copy(tables->functions[i].object);
+		screen->rows[screen->row_count++] = row;
+	}
+	for (uint32_t i = 0; i < tables->event_count; i++) {
+		add_text(screen->events, sizeof(screen->events), i ? ", " : ", event ");
+		add_text(screen->events, sizeof(screen->events), tables->events[i].name);
+	}
 	for (uint64_t i = 0; i < tables->sample_count; i++) {
 		uint32_t cpu = tables->samples[i].cpu;
 
@@ -248,18 +298,16 @@ static void make_screen(struct top *top, struct screen *screen, const struct per
 		screen->cpu_count = cpu >= screen->cpu_count ? cpu + 1 : screen->cpu_count;
 	}
 	screen->lost = tables->lost[PERFRING_PROFILE_LOST_RECORDS] + tables->lost[PERFRING_PROFILE_LOST_SAMPLES];
-	qsort(screen->rows, screen->row_count, sizeof(*screen->rows), top->by_total ? compare_total : compare_self);
 }
 
-static const char *name_of(const struct perfring_profile_function *function)
+static const char *name_of(const struct row *row)
 {
-	return function->name ? function->name : "[unknown]";
+	return row->name ? row->name : "[unknown]";
 }
 
-static bool is_shown(const struct top *top, const struct perfring_profile_function *function)
+static bool is_shown(const struct top *top, const struct row *row)
 {
-	return !top->part[0] || strstr(name_of(function), top->part) ||
-	       (function->object && strstr(function->object, top->part));
+	return !top->part[0] || strstr(name_of(row), top->part) || (row->object && strstr(row->object, top->part));
 }
 
 static char mark_of(uint32_t kind)
@@ -279,23 +327,6 @@ static void put_line(const char *text, int width)
 
 	fwrite(text, 1, (size_t)(width && length > width ? width : length), stdout);
 	putchar('\n');
-}
-
-/* Adds a foreign name to a line, escaped. */
-static void add_text(char *line, size_t size, const char *text)
-{
-	size_t used = strlen(line);
-	char buffer[4];
-
-	for (; *text; text++) {
-		unsigned length = tool_escape(buffer, (unsigned char)*text, false);
-
-		if (used + length >= size)
-			break;
-		memcpy(line + used, buffer, length);
-		used += length;
-	}
-	line[used] = 0;
 }
 
 static void print_cpus(const struct screen *screen, int width)
@@ -324,7 +355,7 @@ static void print_cpus(const struct screen *screen, int width)
 	put_line(line, width);
 }
 
-static void print_text(const struct top *top, const struct screen *screen, const struct perfring_profile_tables *tables)
+static void print_text(const struct top *top, const struct screen *screen)
 {
 	struct winsize window = {.ws_row = 0};
 	char line[1024];
@@ -337,12 +368,9 @@ static void print_text(const struct top *top, const struct screen *screen, const
 	}
 	if (top->is_terminal)
 		fputs("\033[H\033[J", stdout);
-	snprintf(line, sizeof(line), "perfring top: %.0f samples/s, lost %.0f/s",
+	snprintf(line, sizeof(line), "perfring top: %s%.0f samples/s, lost %.0f/s", top->is_frozen ? "frozen, " : "",
 		 (double)screen->samples / screen->seconds, (double)screen->lost / screen->seconds);
-	for (uint32_t i = 0; i < tables->event_count; i++) {
-		add_text(line, sizeof(line), i ? ", " : ", event ");
-		add_text(line, sizeof(line), tables->events[i].name);
-	}
+	strncat(line, screen->events, sizeof(line) - strlen(line) - 1);
 	if (top->part[0]) {
 		add_text(line, sizeof(line), ", names with ");
 		add_text(line, sizeof(line), top->part);
@@ -352,23 +380,22 @@ static void print_text(const struct top *top, const struct screen *screen, const
 	put_line("    Self    Total  Symbol", width);
 	for (size_t i = 0; i < screen->row_count && left; i++) {
 		const struct row *row = &screen->rows[i];
-		const struct perfring_profile_function *function = &tables->functions[row->function];
 
-		if (!(top->by_total ? row->total : row->self) || !is_shown(top, function))
+		if (!(top->by_total ? row->total : row->self) || !is_shown(top, row))
 			continue;
 		left--;
 		snprintf(line, sizeof(line), "%7.2f%% %7.2f%%  [%c] ", share(row->self, screen->weight),
-			 share(row->total, screen->weight), mark_of(function->kind));
-		add_text(line, sizeof(line), name_of(function));
-		if (function->object) {
+			 share(row->total, screen->weight), mark_of(row->kind));
+		add_text(line, sizeof(line), name_of(row));
+		if (row->object) {
 			add_text(line, sizeof(line), "  ");
-			add_text(line, sizeof(line), tool_filter_short_name(function->object));
+			add_text(line, sizeof(line), tool_filter_short_name(row->object));
 		}
 		put_line(line, width);
 	}
 	if (top->is_terminal) {
 		snprintf(line, sizeof(line), "%s%s%s",
-			 top->is_typing ? "name: type, then Enter" : "q quit  f freeze  s self/total  / names  w save",
+			 top->is_typing ? "name: type, then Enter" : "q quit  f/p freeze  s self/total  / names  w save",
 			 top->saved[0] ? "   " : "", top->saved);
 		put_line(line, width);
 	} else {
@@ -376,7 +403,7 @@ static void print_text(const struct top *top, const struct screen *screen, const
 	}
 }
 
-static void print_json(const struct top *top, const struct screen *screen, const struct perfring_profile_tables *tables)
+static void print_json(const struct top *top, const struct screen *screen)
 {
 	uint64_t left = top->limit;
 	const char *before = "";
@@ -385,16 +412,15 @@ static void print_json(const struct top *top, const struct screen *screen, const
 	       screen->samples, screen->lost);
 	for (size_t i = 0; i < screen->row_count && left; i++) {
 		const struct row *row = &screen->rows[i];
-		const struct perfring_profile_function *function = &tables->functions[row->function];
 
-		if (!(top->by_total ? row->total : row->self) || !is_shown(top, function))
+		if (!(top->by_total ? row->total : row->self) || !is_shown(top, row))
 			continue;
 		left--;
 		printf("%s{\"function\":", before);
-		tool_json_text(stdout, name_of(function));
-		if (function->object) {
+		tool_json_text(stdout, name_of(row));
+		if (row->object) {
 			fputs(",\"object\":", stdout);
-			tool_json_text(stdout, function->object);
+			tool_json_text(stdout, row->object);
 		}
 		printf(",\"self\":%.2f,\"total\":%.2f}", share(row->self, screen->weight),
 		       share(row->total, screen->weight));
@@ -403,25 +429,33 @@ static void print_json(const struct top *top, const struct screen *screen, const
 	fputs("]}\n", stdout);
 }
 
+static void print(struct top *top)
+{
+	struct screen *screen = &top->screen;
+
+	qsort(screen->rows, screen->row_count, sizeof(*screen->rows), top->by_total ? compare_total : compare_self);
+	if (top->json)
+		print_json(top, screen);
+	else
+		print_text(top, screen);
+	fflush(stdout);
+}
+
 /* Takes the profile of the interval, and begins the next one. */
 static void show(struct top *top, double seconds)
 {
-	struct screen screen = {.seconds = seconds > 0.001 ? seconds : 0.001};
 	struct perfring_profile_tables tables;
 
 	pthread_mutex_lock(&top->lock);
-	perfring_profile_read(top->input.profile, &tables);
-	make_screen(top, &screen, &tables);
-	if (!top->is_frozen) {
-		if (top->json)
-			print_json(top, &screen, &tables);
-		else
-			print_text(top, &screen, &tables);
+	if (!top->is_frozen || !top->screen.rows) {
+		perfring_profile_read(top->input.profile, &tables);
+		free_screen(&top->screen);
+		top->screen.seconds = seconds > 0.001 ? seconds : 0.001;
+		make_screen(&top->screen, &tables);
 	}
 	tool_profile_renew(&top->input);
 	pthread_mutex_unlock(&top->lock);
-	free(screen.rows);
-	fflush(stdout);
+	print(top);
 }
 
 /* ---- what is kept ---- */
@@ -534,20 +568,24 @@ static bool has_samples(struct top *top)
 static void run(struct top *top)
 {
 	uint64_t shown = tool_now(), due = shown + FIRST * NS_PER_MS, latest = shown + LATEST * NS_PER_MS, screens = 0;
-	bool has_ended = false;
+	bool has_ended = false, is_typed;
 
 	while (!ended && !has_ended && (!top->count || screens < top->count)) {
 		uint64_t now = tool_now();
 		struct pollfd fds[2] = {{.fd = top->endings[0], .events = POLLIN}, {.fd = top->keys, .events = POLLIN}};
 		int left = now < due ? (int)((due - now) / NS_PER_MS) + 1 : 0;
 
+		is_typed = false;
 		if (poll(fds, 2, left) > 0) {
 			has_ended = fds[0].revents;
-			if (fds[1].revents)
+			is_typed = fds[1].revents;
+			if (is_typed)
 				take_key(top);
 		}
 		if (asked_to_save)
 			save(top);
+		if (is_typed && !ended && top->screen.rows)
+			print(top);
 		now = tool_now();
 		if (now < due && !has_ended)
 			continue;
@@ -735,6 +773,7 @@ static int top_command(int argc, char **argv)
 	status = stop_recorder(&top, was_running);
 	close(top.endings[0]);
 	tool_kept_close(top.kept);
+	free_screen(&top.screen);
 	error = tool_profile_close(&top.input);
 	return !tool_flush() ? TOOL_FAILED : status ? status : error;
 }
@@ -841,7 +880,7 @@ const struct tool_command tool_top = {
 	.usage = "[OPTIONS] [-- COMMAND]",
 	.description =
 		"Samples all CPUs, or what the options say, and shows each few seconds the functions with most of them since "
-		"the last screen, samples and losses a second, and the CPUs.  Keys: q quit, f freeze, s sort by self or total, / "
+		"the last screen, samples and losses a second, and the CPUs.  Keys: q quit, f or p freeze, s sort by self or total, / "
 		"only names with a text, w save the last seconds as perf.data.  Where standard output is no terminal, screens follow one another.",
 	.options = ROWS,
 	.has_command = true,
