@@ -38,7 +38,7 @@ enum {
 	PERF_ONLY, /* rows that are refused */
 	WORDS_MAX = 48, /* of the recorder's command line, before the COMMAND */
 	FIRST = 700,    /* ms: until the first screen */
-	LATEST = 800,   /* ms: it waits no longer for samples */
+	LATEST = 800,   /* ms after the command began: it waits no longer for samples */
 	CPUS_MAX = 1024,
 };
 
@@ -79,6 +79,7 @@ struct top {
 	uint64_t limit;
 	bool json, is_terminal, has_target;
 	bool by_total; /* sorts by what callees have too */
+	uint64_t began; /* ns: when the command did */
 	bool is_frozen; /* `screen` stays */
 	struct screen screen; /* the last one; rows NULL: there was none */
 	char part[64]; /* of names that are shown; "": all */
@@ -567,7 +568,7 @@ static bool has_samples(struct top *top)
 
 static void run(struct top *top)
 {
-	uint64_t shown = tool_now(), due = shown + FIRST * NS_PER_MS, latest = shown + LATEST * NS_PER_MS, screens = 0;
+	uint64_t shown = tool_now(), due = shown + FIRST * NS_PER_MS, latest = top->began + LATEST * NS_PER_MS, screens = 0;
 	bool has_ended = false, is_typed;
 
 	while (!ended && !has_ended && (!top->count || screens < top->count)) {
@@ -727,7 +728,7 @@ static int top_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_top};
 	struct top top = {.lock = PTHREAD_MUTEX_INITIALIZER, .delay = 2000, .limit = 20, .keys = -1,
-			  .keep = 30, .save = "perf.data", .arguments = argv};
+			  .keep = 30, .save = "perf.data", .arguments = argv, .began = tool_now()};
 	struct sigaction end = {.sa_handler = on_end}, saves = {.sa_handler = on_save};
 	char *none[] = {argv[0], (char *)(uintptr_t) "-", NULL};
 	pthread_t reader;
