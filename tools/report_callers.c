@@ -428,7 +428,7 @@ static void join_part(struct tool_report_callers *callers, uint32_t index, uint3
 		node->members = part;
 	else
 		callers->parts[node->last].member = part;
-	if (!node->members || part < node->order || node->members == part)
+	if (node->members == part || part < node->order)
 		node->order = part;
 	node->last = part;
 	node->weight = plus(node->weight, one->weight);
@@ -440,7 +440,9 @@ static void join_part(struct tool_report_callers *callers, uint32_t index, uint3
 /* Makes the children of a node: those of all of its parts, equal ones together. */
 static void make_children(struct tool_report_callers *callers, uint32_t node, uint32_t members)
 {
-	for (uint32_t at = members; at || at == members; at = callers->parts[at].member) {
+	uint32_t at = members;
+
+	do {
 		for (uint32_t part = callers->parts[at].first; part; part = callers->parts[part].next) {
 			uint32_t child = tool_tree_child(&callers->tree, node, callers->parts[part].frame);
 
@@ -448,9 +450,8 @@ static void make_children(struct tool_report_callers *callers, uint32_t node, ui
 			if (child)
 				join_part(callers, child, part);
 		}
-		if (!callers->parts[at].member)
-			break;
-	}
+		at = callers->parts[at].member;
+	} while (at);
 }
 
 /* Makes the nodes of the tree from its parts: all that can be drawn, and the children of those. */

@@ -185,48 +185,47 @@ Test(report_bounds, many_functions)
 	hostile_leave(&run);
 }
 
-/* 32 900 stacks of 511 functions: more places in stacks than trees are made of, and more frames than trees are drawn of. */
+enum {
+	DEEP = 511, /* frames of a stack that is added by add_deep */
+};
+
+/* Writes a file of stacks that differ in one frame alone; varied: which, from the innermost on. */
+static void add_deep(uint32_t stacks, uint32_t varied)
+{
+	uint64_t ips[DEEP] = {LEAF};
+
+	begin(1);
+	for (uint32_t j = 1; j < DEEP; j++)
+		ips[j] = CALLERS + 16 * j;
+	for (uint32_t i = 0; i < stacks; i++) {
+		ips[varied] = CALLERS + 16 * UINT64_C(1000) + 16 * i;
+		add(0, ips, DEEP);
+	}
+	finish();
+}
+
+/* 32 900 stacks of 511 functions: more places in stacks than trees are made of. */
 Test(report_bounds, many_places)
 {
 	enum {
-		STACKS = 32900,
-		FRAMES = 511
+		STACKS = 32900
 	};
-	uint64_t ips[FRAMES] = {LEAF};
 	struct hostile_run run;
 
-	begin(1);
-	for (uint32_t j = 2; j < FRAMES; j++)
-		ips[j] = CALLERS + 16 * j;
-	for (uint32_t i = 0; i < STACKS; i++) {
-		ips[1] = CALLERS + 16 * UINT64_C(1000) + 16 * i;
-		add(0, ips, FRAMES);
-	}
-	finish();
+	add_deep(STACKS, 1);
 	report(&run, "-gcaller", "--percent-limit=50");
 	cr_assert(has_line(&run, "# ", STACKS * UINT64_C(511) - LINKS_MAX, " frames are in too many different stacks: they are in no tree"),
 		  "%.2000s", (char *)run.out);
 	hostile_leave(&run);
 }
 
-/* Stacks that differ in their outermost frame have no frame in common: each is walked for the tree of each of its functions. */
+/* Stacks that differ in their outermost frame have no frame in common: each is walked for the tree of each of its functions.  2200
+ * times 511 * 510 / 2 frames are more than 2^28. */
 Test(report_bounds, many_walks)
 {
-	enum {
-		STACKS = 2200, /* times 511 * 510 / 2 frames are more than 2^28 */
-		FRAMES = 511
-	};
-	uint64_t ips[FRAMES] = {LEAF};
 	struct hostile_run run;
 
-	begin(1);
-	for (uint32_t j = 1; j < FRAMES; j++)
-		ips[j] = CALLERS + 16 * j;
-	for (uint32_t i = 0; i < STACKS; i++) {
-		ips[FRAMES - 1] = CALLERS + 16 * UINT64_C(1000) + 16 * i;
-		add(0, ips, FRAMES);
-	}
-	finish();
+	add_deep(2200, DEEP - 1);
 	report(&run, "-gcaller", "--percent-limit=50");
 	cr_assert(strstr((char *)run.out, "\n# the last trees are not drawn: all stacks have too many frames (docs/limits.md)\n"),
 		  "%.2000s", (char *)run.out);
