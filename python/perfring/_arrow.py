@@ -6,7 +6,6 @@
 
 import ctypes
 import errno
-import gc
 import itertools
 import sys
 from array import array
@@ -65,10 +64,10 @@ def _release(pointer, kept=_kept):
     struct.release = type(struct.release)()
 
 
-def _stays(callback):
+def _stays(kept):
     """Never freed: names of this module are None before the last object of another is."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
-    return callback
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    return kept
 
 
 _release_schema = _stays(dict(Schema._fields_)["release"](_release))
@@ -203,7 +202,8 @@ _stream_calls = {name: _stays(dict(Stream._fields_)[name](call)) for name, call 
 # ---- capsules ----
 #
 # A capsule without a consumer has to be released.  Not by its destructor: it runs while an exception is raised too, when no Python may
-# run.  So capsules are kept here until they are looked at: when another one is made, and by the garbage collector.
+# run.  Nor by a callback of the garbage collector: a KeyboardInterrupt that arrives in one is lost.  So capsules are kept here until
+# another one is made.
 
 
 class _Buffer(Structure):  # Py_buffer
@@ -218,30 +218,32 @@ _get_buffer = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, POINTER(_Buffer), c_int
 _release_buffer = ctypes.PYFUNCTYPE(None, POINTER(_Buffer))(("PyBuffer_Release", ctypes.pythonapi))
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 _NAMES = {Schema: b"arrow_schema", Array: b"arrow_array", Stream: b"arrow_array_stream"}
-_made = deque()  # pairs: a capsule, its struct
+_made = _stays(deque())  # pairs: a capsule, its struct
 
 
-def _references(pair, count=sys.getrefcount):
-    return count(pair[0])
+def _references(pair):
+    return sys.getrefcount(pair[0])
 
 
 _ALONE = _references((object(), None))  # if the pair has the only one
 
 
-def _look(phase="stop", _=None, made=_made, references=_references, alone=_ALONE, pointer=ctypes.pointer):
-    """Drops capsules that are referenced only here, and releases what no consumer has taken.  Also a callback of gc."""
-    for _ in range(len(made) if phase == "stop" else 0):
+def _look():
+    """Drops capsules that are referenced only here, and releases what no consumer has taken.
+
+    Wherever an interrupt leaves it, a capsule in use stays in _made; other threads may look at the same time.
+    """
+    for _ in range(len(_made)):
         try:
-            pair = made.popleft()
-        except IndexError:  # another thread looks, too
-            return
-        if references(pair) > alone:
-            made.append(pair)
-        elif pair[1].release:
-            pair[1].release(pointer(pair[1]))
-
-
-gc.callbacks.append(_look)
+            pair = _made[0]
+            if _references(pair) > _ALONE:
+                _made.rotate(-1)
+                continue
+            _made.remove(pair)
+        except (IndexError, ValueError):  # another thread has removed it
+            continue
+        if pair[1].release:
+            pair[1].release(ctypes.pointer(pair[1]))
 
 
 def _capsule(struct):

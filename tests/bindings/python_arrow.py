@@ -90,6 +90,7 @@ def release(at, release_at):
 
 def kept():
     gc.collect()
+    _arrow._look()
     return len(_arrow._kept)
 
 
