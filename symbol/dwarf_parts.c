@@ -14,12 +14,12 @@
 #include <unistd.h>
 #include "dwarf.h"
 #include "limits.h"
+#include "os/huge_pages.h"
 
 enum {
 	CHUNK = 256 << 10, /* bytes of texts that are read at once */
 	SOME = 512,        /* ... for one: most are shorter */
 	NEAR = 8 << 10,    /* ... between two */
-	HUGE_PAGE = 2 << 20,
 	UNITS_KEPT = 64 << 20, /* bytes of units that are kept, at first */
 	ROUND = 64 << 10,      /* sizes of memory for parts are multiples */
 };
@@ -28,15 +28,15 @@ unsigned char *perfring_dwarf_space_open(struct perfring_dwarf_space *space, uin
 {
 	uintptr_t start;
 
-	space->size = (size_t)size + 2 * (size_t)HUGE_PAGE;
+	space->size = (size_t)size + 2 * PERFRING_OS_HUGE_PAGE;
 	space->map =
 		mmap(NULL, space->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (space->map == MAP_FAILED) {
 		space->map = NULL;
 		return NULL;
 	}
-	start = ((uintptr_t)space->map + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-	madvise((void *)start, ((size_t)size + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
+	start = ((uintptr_t)space->map + PERFRING_OS_HUGE_PAGE - 1) & ~(uintptr_t)(PERFRING_OS_HUGE_PAGE - 1);
+	perfring_os_use_huge_pages((void *)start, ((size_t)size + PERFRING_OS_HUGE_PAGE - 1) & ~(size_t)(PERFRING_OS_HUGE_PAGE - 1));
 	return (unsigned char *)start;
 }
 
@@ -162,8 +162,7 @@ unsigned char *perfring_dwarf_space_take(struct perfring_dwarf_parts *parts, uin
 	bytes = mmap(NULL, (size_t)*space, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (bytes == MAP_FAILED)
 		return NULL;
-	if (*space >= HUGE_PAGE)
-		madvise(bytes, (size_t)*space, MADV_HUGEPAGE);
+	perfring_os_use_huge_pages(bytes, (size_t)*space);
 	return bytes;
 }
 

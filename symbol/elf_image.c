@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <perfring/build_id.h>
 #include "elf_image.h"
 #include "limits.h"
+#include "os/huge_pages.h"
 
 /* ---- the budget ---- */
 
@@ -102,20 +102,6 @@ int perfring_elf_read(const struct perfring_elf_image *image, void *buffer, size
 
 /* ---- sections ---- */
 
-enum {
-	LARGE = 4 << 20,
-	PAGE = 4096,
-};
-
-/* Asks for huge pages for memory that is about to be filled: 41 MB are read in 24 ms, not in 33. */
-static void advise(void *memory, size_t size)
-{
-	uintptr_t start = ((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-
-	if (size >= LARGE)
-		madvise((void *)start, (size - PAGE) & ~(size_t)(PAGE - 1), MADV_HUGEPAGE);
-}
-
 void *perfring_elf_section_read(const struct perfring_elf_image *image, const struct perfring_elf_section *section,
 				int *error)
 {
@@ -130,7 +116,7 @@ void *perfring_elf_section_read(const struct perfring_elf_image *image, const st
 		return NULL;
 	buffer = perfring_elf_allocate(image->budget, (size_t)section->size + 1, 1);
 	if (buffer)
-		advise(buffer, (size_t)section->size);
+		perfring_os_use_huge_pages(buffer, (size_t)section->size); /* 41 MB are read in 24 ms, not in 33 */
 	*error = buffer ? perfring_elf_read(image, buffer, (size_t)section->size, section->offset) : -ENOMEM;
 	if (*error) {
 		free(buffer);
