@@ -16,10 +16,8 @@
 #include "packed.h"
 
 enum {
-	COMPRESSED = 0x800, /* sh_flags */
 	LARGE = 8 << 20,    /* bytes of sections from which on they are left in the file: each such file takes a descriptor */
 	TABLE_RUNS = 16,    /* times that all tables of lines may be run: once is normal, units may share a table */
-	GNU_HEADER = 12,    /* of .zdebug: "ZLIB", and the size, the first byte the highest */
 };
 
 static const char *const names[PERFRING_DWARF_SECTIONS] = {"info",   "abbrev",   "line", "str",        "line_str",
@@ -39,32 +37,10 @@ struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_
 	return bytes;
 }
 
-/* Replaces packed bytes, which follow a header, by what they inflate to. */
-static int inflate(struct perfring_elf_budget *budget, struct perfring_dwarf_section *section, uint64_t by,
-		   unsigned header, uint64_t size)
-{
-	unsigned char *inflated;
-	int error = perfring_packed_check(by, section->size - header, size);
-
-	if (!error)
-		error = perfring_elf_charge(budget, size);
-	if (error)
-		return error;
-	inflated = malloc((size_t)size + 1);
-	if (!inflated)
-		return -ENOMEM;
-	error = perfring_packed_inflate(by, section->bytes + header, section->size - header, inflated, size);
-	inflated[error ? 0 : size] = 0;
-	free(section->bytes);
-	section->bytes = inflated;
-	section->size = error ? 0 : size;
-	return error;
-}
-
 /* Whether a section can be left in the file. */
 static bool is_plain(const struct perfring_elf_image *image, const struct perfring_elf_section *header)
 {
-	return !(header->flags & COMPRESSED) && header->type != SHT_NOBITS && header->offset <= image->size &&
+	return !(header->flags & SHF_COMPRESSED) && header->type != SHT_NOBITS && header->offset <= image->size &&
 	       header->size <= image->size - header->offset;
 }
 
@@ -89,10 +65,7 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 			struct perfring_dwarf_section *section, bool may_be_left)
 {
 	const struct perfring_elf_section *header;
-	const unsigned packed_header = image->is_long ? 24 : 12;
 	char text[32];
-	uint64_t size = 0;
-	int error;
 
 	snprintf(text, sizeof(text), ".zdebug_%s", name);
 	header = perfring_elf_section_find(image, text);
@@ -103,20 +76,7 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 		    perfring_dwarf_section_leave(section, header->offset, header->size))
 			return perfring_elf_charge(image->budget, header->size);
 	}
-	section->bytes = header ? perfring_elf_section_read(image, header, &error) : NULL;
-	if (!section->bytes)
-		return !header || error == -EINVAL ? 0 : error;
-	section->size = header->size;
-	if (header->flags & COMPRESSED)
-		return section->size < packed_header
-			       ? -EINVAL
-			       : inflate(image->budget, section, perfring_elf_number(image, section->bytes, 4),
-					 packed_header, perfring_elf_member(image, section->bytes, 8, 4, 0));
-	if (text[1] != 'z' || section->size < GNU_HEADER || memcmp(section->bytes, "ZLIB", 4))
-		return 0;
-	for (int i = 4; i < GNU_HEADER; i++)
-		size = size << 8 | section->bytes[i];
-	return inflate(image->budget, section, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
+	return header ? perfring_packed_read(image, header, text[1] == 'z', &section->bytes, &section->size) : 0;
 }
 
 /* The build id of the file with shared entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: the object

@@ -11,20 +11,27 @@
 #include "elf_image.h"
 #include "elf_unwind.h"
 #include "limits.h"
+#include "packed.h"
 #include "symbols.h"
 
-static int read_section(const struct perfring_elf_image *image, const char *name, void **bytes,
+static int read_section(const struct perfring_elf_image *image, const char *name, unsigned char **bytes,
 			struct perfring_unwind_section *section)
 {
 	const struct perfring_elf_section *found = perfring_elf_section_find(image, name);
-	int error = 0;
+	bool is_gnu = !found && !strcmp(name, ".debug_frame");
+	uint64_t size;
+	int error;
 
-	if (!found || found->type == SHT_NOBITS || (found->flags & SHF_COMPRESSED))
+	if (is_gnu)
+		found = perfring_elf_section_find(image, ".zdebug_frame");
+	if (!found || found->type == SHT_NOBITS)
 		return 0;
-	*bytes = perfring_elf_section_read(image, found, &error);
-	if (*bytes)
-		*section = (struct perfring_unwind_section){*bytes, found->size, found->addr};
-	return *bytes ? 0 : error;
+	error = perfring_packed_read(image, found, is_gnu, bytes, &size);
+	if (error == -EINVAL || error == -EOPNOTSUPP) /* damaged, or packed by what this library is built without */
+		return 0;
+	if (!error && *bytes)
+		*section = (struct perfring_unwind_section){*bytes, size, found->addr};
+	return error;
 }
 
 static int read_sections(struct perfring_elf_unwind *unwind, const struct perfring_elf_image *image)

@@ -14,7 +14,7 @@ enum {
 /* The sections are in memory of their own: a file that becomes shorter meanwhile does no harm. */
 struct perfring_elf_unwind {
 	struct perfring_unwind *unwind; /* NULL: there are none, they are damaged, or a bound is exceeded */
-	void *sections[PERFRING_ELF_UNWIND_SECTIONS];
+	unsigned char *sections[PERFRING_ELF_UNWIND_SECTIONS];
 };
 
 /* Reads them, from *left.  Returns 0 or -ENOMEM. */

@@ -1,10 +1,13 @@
 /* packed.c - inflates sections, by zlib and zstd; without them such sections are not read.
  *
- * dwarf_sections.c calls it, after it has compared the size that a header names with what such bytes can inflate to.
+ * The size that a header names is compared with what such bytes can inflate to, and counts against the object's budget.
  */
 #include "packed.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #ifdef PERFRING_HAS_ZLIB
 #include <limits.h>
 #include <zlib.h>
@@ -14,7 +17,10 @@
 #include <zstd_errors.h>
 #endif
 
+#include "elf_image.h"
+
 enum {
+	GNU_HEADER = 12,       /* of .zdebug: "ZLIB", and the size, the first byte the highest */
 	ZLIB_RATIO = 1032,     /* 258 bytes of two bits */
 	ZSTD_RATIO = 32 << 10, /* a block of 128 KiB of four bytes */
 };
@@ -76,4 +82,49 @@ int perfring_packed_inflate(uint64_t by, const unsigned char *packed, uint64_t p
 	if (by == PERFRING_PACKED_ZLIB)
 		return inflate_zlib(packed, packed_size, bytes, size);
 	return by == PERFRING_PACKED_ZSTD ? inflate_zstd(packed, packed_size, bytes, size) : -EOPNOTSUPP;
+}
+
+/* Replaces packed bytes, which follow a header, by what they inflate to. */
+static int unpack(struct perfring_elf_budget *budget, unsigned char **bytes, uint64_t *bytes_size, uint64_t by, unsigned header,
+		  uint64_t size)
+{
+	unsigned char *inflated;
+	int error = perfring_packed_check(by, *bytes_size - header, size);
+
+	if (!error)
+		error = perfring_elf_charge(budget, size);
+	if (error)
+		return error;
+	inflated = malloc((size_t)size + 1);
+	if (!inflated)
+		return -ENOMEM;
+	error = perfring_packed_inflate(by, *bytes + header, *bytes_size - header, inflated, size);
+	inflated[error ? 0 : size] = 0;
+	free(*bytes);
+	*bytes = inflated;
+	*bytes_size = error ? 0 : size;
+	return error;
+}
+
+int perfring_packed_read(const struct perfring_elf_image *image, const struct perfring_elf_section *section, bool is_gnu,
+			 unsigned char **bytes, uint64_t *bytes_size)
+{
+	const unsigned header = image->is_long ? 24 : 12;
+	uint64_t size = 0;
+	int error;
+
+	*bytes_size = 0;
+	*bytes = perfring_elf_section_read(image, section, &error);
+	if (!*bytes)
+		return error == -EINVAL ? 0 : error;
+	*bytes_size = section->size;
+	if (section->flags & SHF_COMPRESSED)
+		return *bytes_size < header ? -EINVAL
+					    : unpack(image->budget, bytes, bytes_size, perfring_elf_number(image, *bytes, 4),
+						     header, perfring_elf_member(image, *bytes, 8, 4, 0));
+	if (!is_gnu || *bytes_size < GNU_HEADER || memcmp(*bytes, "ZLIB", 4))
+		return 0;
+	for (int i = 4; i < GNU_HEADER; i++)
+		size = size << 8 | (*bytes)[i];
+	return unpack(image->budget, bytes, bytes_size, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
 }
