@@ -10,6 +10,7 @@
 #include <perfring/build_id.h>
 #include "machine.h"
 #include "options.h"
+#include "progress.h"
 
 /* An object, in the order in which the file names them. */
 struct object {
@@ -133,6 +134,7 @@ static void read_records(struct buildids *ids)
 	struct perfring_record record;
 	struct perfring_sample sample;
 
+	tool_progress_begin(&ids->input, "buildid-list", 0);
 	while (tool_input_next(&ids->input, &item)) {
 		if (item.record->type != PERFRING_RECORD_SAMPLE) {
 			if (!perfring_record_decode(item.format, item.record, &record, &fault))

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include "event_groups.h"
 #include "options.h"
+#include "progress.h"
 #include "tracepoint.h"
 
 enum {
@@ -96,6 +97,7 @@ static int show(struct evlist *evlist)
 	const struct perf_event_attr *attr;
 	struct perfring_item item;
 
+	tool_progress_begin(&evlist->input, "evlist", 0);
 	while (perfring_file_is_pipe(evlist->input.data) && tool_input_next(&evlist->input, &item))
 		;
 	evlist->tracepoints = tool_tracepoints_open(evlist->input.data, NULL);

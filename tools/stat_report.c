@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <perfring/feature.h>
 #include "options.h"
+#include "progress.h"
 #include "stat.h"
 
 enum {
@@ -372,6 +373,7 @@ int tool_stat_report(struct counting *counting, int argc, char **argv)
 	counting->is_read = true;
 	if (add_events(counting, &input)) {
 		take_command(counting, &input);
+		tool_progress_begin(&input, "stat report", TOOL_PROGRESS_LINES);
 		while (tool_input_next(&input, &item))
 			take_item(counting, &input, &item);
 		if (!counting->rows)
