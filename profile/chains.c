@@ -54,7 +54,7 @@ struct step {
 
 struct perfring_chains {
 	const struct perfring_profile_fill_options *options;
-	enum perfring_filter_frames wanted;
+	uint32_t modes; /* of the frames that are kept: bits 1 << cpumode */
 	struct perfring_names *names;
 	struct perfring_profile *profile; /* of the sample */
 	struct chain *chains;             /* sets, one after the other */
@@ -202,14 +202,6 @@ static int push(struct perfring_chains *chains, uint32_t *stack, const struct co
 
 /* ---- stacks ---- */
 
-static bool is_wanted(const struct perfring_chains *chains, unsigned cpumode)
-{
-	bool is_kernel = cpumode == PERFRING_RECORD_MISC_KERNEL || cpumode == PERFRING_RECORD_MISC_GUEST_KERNEL;
-	bool is_user = cpumode == PERFRING_RECORD_MISC_USER || cpumode == PERFRING_RECORD_MISC_GUEST_USER;
-
-	return chains->wanted == PERFRING_FILTER_KERNEL ? is_kernel : chains->wanted != PERFRING_FILTER_USER || is_user;
-}
-
 /* Adds the stack of a chain, whose words are the innermost first, from its outermost frame on.  Returns 0 or -ENOMEM. */
 static int add_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *chain,
 		     bool is_called, uint32_t *stack)
@@ -231,7 +223,7 @@ static int add_stack(struct perfring_chains *chains, struct context *context, co
 			is_first = true;
 			continue;
 		}
-		if (is_wanted(chains, cpumode))
+		if (chains->modes >> cpumode & 1)
 			chains->steps[nr++] = (struct step){
 				chain->words[i], cpumode, !is_first && !(is_called && cpumode == PERFRING_RECORD_MISC_USER)};
 		is_first = false;
@@ -342,7 +334,7 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 	chains->profile = profile;
 	hash = hash_of(&list, (uint64_t)pid << 32 ^ cpumode, &frames);
 	if (!frames)
-		return sample->present & PERFRING_SAMPLE_IP && is_wanted(chains, cpumode)
+		return sample->present & PERFRING_SAMPLE_IP && (chains->modes >> cpumode & 1)
 			       ? push(chains, stack, &context, sample->ip, false)
 			       : 0;
 	if (list.nr > CHAIN_WORDS)
@@ -362,7 +354,7 @@ void perfring_chains_renew(struct perfring_chains *chains)
 }
 
 int perfring_chains_open(struct perfring_chains **result, struct perfring_names *names,
-			 const struct perfring_profile_fill_options *options, enum perfring_filter_frames wanted)
+			 const struct perfring_profile_fill_options *options, uint32_t modes)
 {
 	struct perfring_chains *chains = calloc(1, sizeof(*chains));
 
@@ -370,7 +362,7 @@ int perfring_chains_open(struct perfring_chains **result, struct perfring_names 
 	if (!chains)
 		return -ENOMEM;
 	chains->options = options;
-	chains->wanted = wanted;
+	chains->modes = modes;
 	chains->names = names;
 	chains->chains = calloc((size_t)CHAIN_WAYS << CHAIN_BITS, sizeof(*chains->chains));
 	chains->places = calloc((size_t)1 << PLACE_BITS, sizeof(*chains->places));

@@ -17,9 +17,9 @@
 
 struct perfring_chains;
 
-/* options: of the fill; they must stay.  names: likewise.  Returns 0 or -ENOMEM. */
+/* options: of the fill; they must stay.  names: likewise.  modes: of the frames that are kept, as perfring_filter_modes.  Returns 0 or -ENOMEM. */
 int perfring_chains_open(struct perfring_chains **chains, struct perfring_names *names,
-			 const struct perfring_profile_fill_options *options, enum perfring_filter_frames wanted);
+			 const struct perfring_profile_fill_options *options, uint32_t modes);
 void perfring_chains_close(struct perfring_chains *chains);
 
 /* Forgets all indices, because the next stacks are added to another profile. */

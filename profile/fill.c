@@ -368,14 +368,21 @@ int perfring_profile_fill_end(struct perfring_profile_fill *fill)
 
 /* ---- samples ---- */
 
-/* Whether the filter shows it: by its innermost function.  Returns 1, 0, -ENOMEM. */
+/* Whether the filter shows it: by its innermost function, of those that are kept.  Returns 1, 0, -ENOMEM. */
 static int is_shown(struct perfring_profile_fill *fill, const struct perfring_sample *sample)
 {
 	const struct perfring_filter *filter = &fill->filter;
 	struct perfring_name name = {.name = NULL};
+	struct perfring_sample kept;
 	char comm[COMM_TEXT];
 	int found = 0;
 
+	if ((filter->objects || filter->symbols) && filter->frames) {
+		kept = *sample;
+		sample = &kept;
+		if (!perfring_stacks_innermost(&kept, perfring_filter_modes(filter)))
+			return 0;
+	}
 	if ((filter->objects || filter->symbols) && sample->present & PERFRING_SAMPLE_IP)
 		found = perfring_names_find(fill->names, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
 					    sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &name);
@@ -584,7 +591,7 @@ static int open_all(struct perfring_profile_fill *fill)
 		fill->formats = perfring_session_formats(fill->options.session);
 	if (!error && fill->formats)
 		error = perfring_split_open(&fill->split, fill->formats);
-	return error ? error : perfring_chains_open(&fill->chains, fill->names, &fill->options, fill->filter.frames);
+	return error ? error : perfring_chains_open(&fill->chains, fill->names, &fill->options, perfring_filter_modes(&fill->filter));
 }
 
 int perfring_profile_fill_open(struct perfring_profile_fill **result, struct perfring_profile *profile,

@@ -213,6 +213,18 @@ int perfring_filter_check(const struct perfring_filter *filter)
 
 /* ---- samples ---- */
 
+uint32_t perfring_filter_modes(const struct perfring_filter *filter)
+{
+	switch (filter->frames) {
+	case PERFRING_FILTER_KERNEL:
+		return 1u << PERFRING_RECORD_MISC_KERNEL | 1u << PERFRING_RECORD_MISC_GUEST_KERNEL;
+	case PERFRING_FILTER_USER:
+		return 1u << PERFRING_RECORD_MISC_USER | 1u << PERFRING_RECORD_MISC_GUEST_USER;
+	default:
+		return UINT32_MAX;
+	}
+}
+
 bool perfring_filter_counts(const struct perfring_filter *filter, const struct perfring_sample *sample)
 {
 	bool inside = !filter->span_count || !(sample->present & PERFRING_SAMPLE_TIME) || !sample->time;

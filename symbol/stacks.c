@@ -332,6 +332,33 @@ int perfring_stacks_chain(struct perfring_stacks *stacks, const struct perfring_
 	return 1;
 }
 
+bool perfring_stacks_innermost(struct perfring_sample *sample, uint32_t modes)
+{
+	const struct perfring_list own = own_chain(sample);
+	struct perfring_unwind_registers registers = {.ip = 0};
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	bool has_registers = get_registers(sample, &registers), found = false;
+	uint64_t nr = has_registers ? count_before_user(&own) : own.nr, ip = registers.ip;
+
+	if (sample->present & PERFRING_SAMPLE_IP && modes >> cpumode & 1)
+		return true;
+	for (uint64_t i = 0; !found && i < nr; i++) {
+		found = perfring_stacks_frame(own.words[i], &cpumode) && modes >> cpumode & 1;
+		if (found)
+			ip = own.words[i];
+	}
+	if (!found) {
+		cpumode = PERFRING_RECORD_MISC_USER;
+		found = has_registers && modes >> cpumode & 1;
+	}
+	if (!found)
+		return false;
+	sample->present |= PERFRING_SAMPLE_IP;
+	sample->ip = ip;
+	sample->misc = (uint16_t)((sample->misc & ~(unsigned)PERFRING_RECORD_MISC_CPUMODE_MASK) | cpumode);
+	return true;
+}
+
 /* ---- samples without copies ---- */
 
 bool perfring_stacks_attr(struct perf_event_attr *attr)

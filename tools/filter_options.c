@@ -42,6 +42,15 @@ int tool_filter_take(struct perfring_filter *filter, const struct tool_options *
 	case 'C':
 		filter->cpus = value;
 		break;
+	case TOOL_FILTER_EVENTS:
+		filter->events = value;
+		break;
+	case TOOL_FILTER_KERNEL:
+		filter->frames = PERFRING_FILTER_KERNEL;
+		break;
+	case TOOL_FILTER_USER:
+		filter->frames = PERFRING_FILTER_USER;
+		break;
 	case TOOL_FILTER_TIME:
 		good = !perfring_filter_set_time(filter, value, 0, UINT64_MAX);
 		break;
@@ -54,6 +63,13 @@ int tool_filter_take(struct perfring_filter *filter, const struct tool_options *
 	return -1;
 }
 
+bool tool_filter_wants(const struct perfring_filter *filter, const struct perfring_file *data, uint32_t event)
+{
+	const char *name = filter->events ? perfring_file_event_name(data, event) : NULL;
+
+	return !filter->events || (name && perfring_filter_has_word(filter->events, name));
+}
+
 bool tool_filter_open(struct perfring_filter *filter, const char *command, const struct perfring_file *data)
 {
 	const struct perf_event_attr *attr;
@@ -64,7 +80,8 @@ bool tool_filter_open(struct perfring_filter *filter, const char *command, const
 		bool is_dummy = attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_DUMMY;
 		const char *name = perfring_file_event_name(data, i);
 
-		if ((attr->sample_type & PERFRING_SAMPLE_CPU) || is_dummy || !attr->sample_period)
+		if ((attr->sample_type & PERFRING_SAMPLE_CPU) || is_dummy || !attr->sample_period ||
+		    !tool_filter_wants(filter, data, i))
 			continue;
 		tool_complain("%s: -C: event '%s' does not say on which CPU it was: record with --sample-cpu", command,
 			      name ? name : "?");

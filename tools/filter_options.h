@@ -1,5 +1,5 @@
 /* filter_options.h - the options that say which samples of a file a command shows: perf's --comms, --dsos, --symbols, --pid, --tid,
- * --cpu and --time, as one filter of the library (filter.h).
+ * --cpu and --time, and --events, --kernel and --user, as one filter of the library (filter.h).
  *
  *     static const struct tool_option ROWS[] = {..., TOOL_FILTER_ROWS, TOOL_FILTER_DSOS_ROW('d'), TOOL_OPTIONS_END};
  *     taken = tool_filter_take(&filter, &options, found);      for each option
@@ -18,6 +18,9 @@ enum {
 	TOOL_FILTER_PID,
 	TOOL_FILTER_TID,
 	TOOL_FILTER_TIME,
+	TOOL_FILTER_EVENTS,
+	TOOL_FILTER_KERNEL,
+	TOOL_FILTER_USER,
 };
 
 #define TOOL_FILTER_ROWS \
@@ -30,6 +33,13 @@ enum {
 		 .help = "samples of these threads"}, \
 		{'C', "cpu", .value = "LIST", .takes = "a list of CPUs, such as 0-3,6", \
 		 .help = "samples of these CPUs"}, \
+		{TOOL_FILTER_EVENTS, "events", .value = "EVENT[,EVENT]", .takes = "names of events", \
+		 .help = "samples of these events, as perfring evlist names them (default: all)"}, \
+		{TOOL_FILTER_KERNEL, "kernel", \
+		 .help = "frames of the kernel alone; samples without one are left out"}, \
+		{TOOL_FILTER_USER, "user", \
+		 .help = "frames of user space alone: what a function does in the kernel is its own; samples without " \
+			 "one are left out"}, \
 	{ \
 		TOOL_FILTER_TIME, "time", \
 			.value = "SPAN", \
@@ -51,6 +61,9 @@ int tool_filter_take(struct perfring_filter *filter, const struct tool_options *
 /* Prepares for this file.  Returns false after a complaint: an event that has samples has no CPU (-C), or parts of its time were
  * asked for and the file does not say when it begins and ends. */
 bool tool_filter_open(struct perfring_filter *filter, const char *command, const struct perfring_file *data);
+
+/* Whether the event's samples were asked for. */
+bool tool_filter_wants(const struct perfring_filter *filter, const struct perfring_file *data, uint32_t event);
 
 /* The list's only word, or NULL. */
 const char *tool_filter_only(const char *list);

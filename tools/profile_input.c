@@ -31,15 +31,6 @@ int tool_profile_take(struct tool_profile_options *profile, const struct tool_op
 	case 'q':
 		profile->is_quiet = true;
 		return 1;
-	case TOOL_PROFILE_EVENTS:
-		profile->filter.events = options->value;
-		return 1;
-	case TOOL_PROFILE_KERNEL:
-		profile->filter.frames = PERFRING_FILTER_KERNEL;
-		return 1;
-	case TOOL_PROFILE_USER:
-		profile->filter.frames = PERFRING_FILTER_USER;
-		return 1;
 	case TOOL_PROFILE_NO_INLINE:
 		profile->no_inline = true;
 		return 1;

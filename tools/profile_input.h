@@ -18,10 +18,7 @@
 
 enum {
 	/* `found` of the rows, above those of symbols.h. */
-	TOOL_PROFILE_EVENTS = TOOL_OPTION_LONG + 0x300,
-	TOOL_PROFILE_KERNEL,
-	TOOL_PROFILE_USER,
-	TOOL_PROFILE_NO_INLINE,
+	TOOL_PROFILE_NO_INLINE = TOOL_OPTION_LONG + 0x300,
 	TOOL_PROFILE_MAX_STACK,
 	TOOL_PROFILE_FORCE,
 };
@@ -34,10 +31,6 @@ enum {
 	 .is_input = true, \
 	 .help = "the same as FILE"}, \
 		{'q', "quiet", .help = "print errors only"}, {.heading = "which samples"}, TOOL_FILTER_ROWS, TOOL_FILTER_DSOS_ROW(TOOL_FILTER_DSOS), \
-		{TOOL_PROFILE_EVENTS, "events", .value = "EVENT[,EVENT]", .takes = "names of events", \
-		 .help = "samples of these events, as perfring evlist names them (default: all)"}, \
-		{TOOL_PROFILE_KERNEL, "kernel", .help = "frames of the kernel alone"}, \
-		{TOOL_PROFILE_USER, "user", .help = "frames of user space alone"}, \
 		{TOOL_PROFILE_MAX_STACK, \
 		 "max-stack", \
 		 .value = "N", \
@@ -54,7 +47,7 @@ enum {
 	}
 
 struct tool_profile_options {
-	struct perfring_filter filter; /* --events, --kernel and --user too */
+	struct perfring_filter filter;
 	struct tool_symbols_options symbols;
 	uint64_t max_stack; /* 0: all */
 	bool no_inline;

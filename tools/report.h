@@ -269,7 +269,8 @@ struct tool_report {
 	bool no_inline;
 	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
 	struct tool_report *old;             /* compared with; NULL: nothing */
-	bool has_stack;                      /* of the sample */
+	const struct perfring_sample *recorded; /* the sample, before it was moved to a frame that is kept */
+	bool has_stack;                         /* of the sample */
 	uint32_t stack;
 
 	/* from other records than samples */

@@ -107,6 +107,7 @@ void tool_report_callers_open(struct tool_report *report)
 		.flags = (report->no_inline ? PERFRING_FILL_NO_INLINE : 0) | (has_lines ? PERFRING_FILL_LINES : 0),
 		.addresses = PERFRING_FILL_FUNCTIONS,
 		.max_stack = report->max_stack,
+		.filter = &report->filter,
 		.names = tool_symbols_names(report->symbols),
 	};
 

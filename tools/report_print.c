@@ -506,11 +506,12 @@ static bool is_empty(const struct tool_report *report, uint32_t leader)
 	return report->event_count > 1;
 }
 
-/* Whether no sample was read, or none of the CPUs and times that were asked for, and none was lost. */
+/* Whether no sample was read, or none of the CPUs, times and events that were asked for, and none was lost. */
 static bool has_nothing(const struct tool_report *report)
 {
 	for (uint32_t i = 0; i < report->event_count; i++)
-		if (report->events[i].seen || report->events[i].lost)
+		if (tool_filter_wants(&report->filter, report->input.data, i) &&
+		    (report->events[i].seen || report->events[i].lost))
 			return false;
 	return true;
 }
@@ -612,7 +613,7 @@ static void put_tables(struct tool_report *report)
 	size_t at = 0, end;
 
 	for (uint32_t i = 0; i < report->event_count; i++) {
-		if (report->events[i].leader != i)
+		if (report->events[i].leader != i || !tool_filter_wants(&report->filter, report->input.data, i))
 			continue;
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;

@@ -39,6 +39,9 @@ static void make_group(struct tool_report *report, const struct tool_group *grou
 	}
 	if (group->members < 2 || group->members > TOOL_REPORT_MEMBERS)
 		return;
+	for (uint32_t i = 0; i < group->members; i++)
+		if (!tool_filter_wants(&report->filter, report->input.data, group->leader + i))
+			return;
 	events->leads_group = true;
 	if (report->groups == TOOL_REPORT_NO_GROUPS)
 		return;
@@ -254,6 +257,12 @@ static void fill_line(struct tool_report *report, struct tool_report_row *key, c
 static bool is_shown(const struct tool_report *report, const struct perfring_sample *sample, const char *comm,
 		     const struct perfring_name *symbol)
 {
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+
+	/* without a frame that is kept it was not moved to one */
+	if (report->filter.frames && !(sample->present & PERFRING_SAMPLE_IP &&
+				       perfring_filter_modes(&report->filter) >> cpumode & 1))
+		return false;
 	if (!perfring_filter_shows(&report->filter, sample, comm, symbol->object, symbol->name))
 		return false;
 	return !report->symbol_part || (symbol->name && strstr(symbol->name, report->symbol_part));
@@ -285,8 +294,10 @@ static bool is_parent(struct tool_report *report, const char *name)
 }
 
 /* The first function of the callchain, from the sample on, whose name matches; NULL: none does. */
-static const char *parent_of(struct tool_report *report, const struct perfring_sample *sample)
+static const char *parent_of(struct tool_report *report)
 {
+	const struct perfring_sample *sample = report->recorded;
+	uint32_t modes = perfring_filter_modes(&report->filter);
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
 	struct perfring_list chain;
@@ -297,7 +308,7 @@ static const char *parent_of(struct tool_report *report, const struct perfring_s
 	for (uint64_t i = 0; i < chain.nr && frames < report->max_stack; i++) {
 		uint64_t ip = chain.words[i];
 
-		if (!perfring_stacks_frame(ip, &cpumode))
+		if (!perfring_stacks_frame(ip, &cpumode) || !(modes >> cpumode & 1))
 			continue;
 		frames++;
 		tool_symbols_find(report->symbols, cpumode, pid, ip, &symbol);
@@ -356,7 +367,7 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 	if (!is_shown(report, sample, comm, symbol))
 		return NULL;
 	if (has[TOOL_REPORT_PARENT] || report->hides_parentless)
-		key.parent = parent_of(report, sample);
+		key.parent = parent_of(report);
 	if (report->hides_parentless && !key.parent)
 		return NULL;
 	if (has[TOOL_REPORT_COMM])
@@ -426,9 +437,9 @@ static void add_to_cell(struct tool_report_cell *cell, const struct perfring_sam
 		cell->mode[place - 1] = plus(cell->mode[place - 1], weight);
 }
 
-static void take_stack(struct tool_report *report, const struct perfring_sample *sample)
+static void take_stack(struct tool_report *report)
 {
-	report->stack = tool_report_callers_stack(report, sample);
+	report->stack = tool_report_callers_stack(report, report->recorded);
 	report->has_stack = true;
 	report->stacks++;
 	report->truncated += tool_symbols_is_truncated(report->symbols);
@@ -467,7 +478,7 @@ static void take_sample(struct tool_report *report, const struct perfring_format
 	if (!report->callers)
 		return;
 	if (!report->has_stack)
-		take_stack(report, sample);
+		take_stack(report);
 	tool_report_callers_add(report, recent->row, format->index - event->leader, report->stack, weight);
 }
 
@@ -501,7 +512,7 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 	struct perfring_fault fault = {0, NULL};
 	const struct perfring_format *format;
 	struct perfring_record record;
-	struct perfring_sample sample;
+	struct perfring_sample sample, moved;
 
 	if (item->record->type != PERFRING_RECORD_SAMPLE) {
 		if (!perfring_record_decode(item->format, item->record, &record, &fault))
@@ -510,7 +521,13 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 		report->unread++;
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
 		bool counts = perfring_filter_counts(&report->filter, &sample);
+		const struct perfring_sample *shown = report->recorded = &sample;
 
+		if (report->filter.frames) {
+			moved = sample;
+			perfring_stacks_innermost(&moved, perfring_filter_modes(&report->filter));
+			shown = &moved;
+		}
 		if (tool_symbols_advance(report->symbols, item->time))
 			report->change++;
 		report->has_stack = false;
@@ -518,8 +535,8 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 			take_time(report, sample.time);
 		perfring_split_begin(report->input.split, item->format, &sample);
 		while (tool_input_event(&report->input, &format))
-			if (counts)
-				take_sample(report, format, &sample);
+			if (counts && tool_filter_wants(&report->filter, report->input.data, format->index))
+				take_sample(report, format, shown);
 	} else {
 		report->unread++;
 	}

@@ -62,6 +62,7 @@ struct script {
 	bool has_first;
 	uint64_t first; /* time of --reltime and --deltatime */
 	bool saw_kernel;
+	const struct perfring_sample *recorded; /* the sample, before it was moved to a frame that is kept */
 };
 
 /* ---- events ---- */
@@ -94,7 +95,8 @@ static void learn_events(struct script *script)
 		if (event->has_chain && attr->type == PERFRING_TYPE_TRACEPOINT &&
 		    !script->fields.wanted[TOOL_SCRIPT_TRACEPOINT])
 			event->shown |= TOOL_SCRIPT_IP | TOOL_SCRIPT_SYM | TOOL_SCRIPT_SYMOFF | TOOL_SCRIPT_DSO;
-		if (missing && !(attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_DUMMY)) {
+		if (missing && tool_filter_wants(&script->filter, script->input.data, script->event_count) &&
+		    !(attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_DUMMY)) {
 			tool_complain("script: field '%s': the samples of event '%s' do not have it", missing,
 				      name ? name : "?");
 			script->failed = true;
@@ -195,9 +197,11 @@ static void put_frames(struct script *script, const struct event *event, unsigne
 	tool_out_char('\n');
 }
 
-static void put_chain(struct script *script, const struct event *event, const struct perfring_sample *sample)
+static void put_chain(struct script *script, const struct event *event)
 {
+	const struct perfring_sample *sample = script->recorded;
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	uint32_t modes = perfring_filter_modes(&script->filter);
 	struct perfring_list chain;
 	struct perfring_name symbol;
 	uint64_t frames = 0;
@@ -207,7 +211,7 @@ static void put_chain(struct script *script, const struct event *event, const st
 	for (uint64_t i = 0; i < chain.nr && frames < script->max_stack; i++) {
 		uint64_t ip = chain.words[i];
 
-		if (!perfring_stacks_frame(ip, &cpumode))
+		if (!perfring_stacks_frame(ip, &cpumode) || !(modes >> cpumode & 1))
 			continue;
 		frames++;
 		tool_symbols_find(script->symbols, cpumode, pid_of(sample), ip, &symbol);
@@ -289,10 +293,12 @@ static void put_start(struct script *script, const struct event *event, uint64_t
 
 /* ---- samples ---- */
 
-static bool is_shown(struct script *script, const struct perfring_sample *sample, const char *comm,
+/* Moves the sample to the innermost frame that is kept. */
+static bool is_shown(struct script *script, struct perfring_sample *sample, const char *comm,
 		     struct perfring_name *symbol)
 {
-	if (!perfring_filter_counts(&script->filter, sample))
+	if (!perfring_filter_counts(&script->filter, sample) ||
+	    (script->filter.frames && !perfring_stacks_innermost(sample, perfring_filter_modes(&script->filter))))
 		return false;
 	*symbol = (struct perfring_name){.nameless = PERFRING_NAMELESS_MODE};
 	if (sample->present & PERFRING_SAMPLE_IP)
@@ -358,7 +364,7 @@ static void put_sample(struct script *script, const struct perfring_format *form
 	if (shown & TOOL_SCRIPT_WEIGHT)
 		tool_out_form("%16" PRIu64, weight_of(sample));
 	if ((shown & TOOL_SCRIPT_IP) && event->has_chain && (sample->present & PERFRING_SAMPLE_CALLCHAIN)) {
-		put_chain(script, event, sample);
+		put_chain(script, event);
 	} else if (shown & TOOL_SCRIPT_IP) {
 		tool_out_form(" %16" PRIx64, sample->ip);
 		put_place(script, event, symbol);
@@ -382,14 +388,20 @@ static void take_sample(struct script *script, const struct perfring_item *item,
 	const char *comm =
 		sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(script->machine, sample->tid) : "[unknown]";
 	const struct perfring_format *format;
+	struct perfring_sample recorded;
 	struct perfring_name symbol;
 	bool shown;
 
+	script->recorded = sample;
+	if (script->filter.frames) {
+		recorded = *sample;
+		script->recorded = &recorded;
+	}
 	tool_symbols_advance(script->symbols, item->time);
 	shown = is_shown(script, sample, comm, &symbol);
 	perfring_split_begin(script->input.split, item->format, sample);
 	while (tool_input_event(&script->input, &format))
-		if (shown)
+		if (shown && tool_filter_wants(&script->filter, script->input.data, format->index))
 			put_sample(script, format, sample, comm, &symbol);
 }
 

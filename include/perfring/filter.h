@@ -44,7 +44,7 @@ struct perfring_filter {
 	const char *cpus;        /* "0-3,6" */
 	const char *events;      /* names, as perfring_file_event_name's */
 	const char *time;        /* as it was written; perfring_filter_set_time sets it */
-	uint32_t frames;         /* enum perfring_filter_frames */
+	uint32_t frames;         /* enum perfring_filter_frames; a sample without such frames is left out */
 	uint32_t span_count;     /* 0: each time */
 	struct perfring_filter_span spans[PERFRING_FILTER_SPANS_MAX];
 	uint64_t reserved[8];
@@ -69,6 +69,10 @@ PERFRING_API bool perfring_filter_takes_record(const struct perfring_filter *fil
 /* Whether the sample is of a task, object and symbol that were asked for.  comm, object, symbol: NULL: unknown. */
 PERFRING_API bool perfring_filter_shows(const struct perfring_filter *filter, const struct perfring_sample *sample,
 					const char *comm, const char *object, const char *symbol);
+
+/* The kinds of code whose frames are kept, as a set of bits 1 << cpumode (PERFRING_RECORD_MISC_CPUMODE_MASK): for
+ * perfring_stacks_innermost.  UINT32_MAX: all. */
+PERFRING_API uint32_t perfring_filter_modes(const struct perfring_filter *filter);
 
 /* Whether a word is in a list with commas. */
 PERFRING_API bool perfring_filter_has_word(const char *list, const char *word);

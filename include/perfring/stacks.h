@@ -59,6 +59,11 @@ PERFRING_API uint32_t perfring_stacks_user_frames(const struct perfring_sample *
  * first word, and stays the caller's between two.  Returns false for a marker, and for the cookie of a deferred chain. */
 PERFRING_API bool perfring_stacks_frame(uint64_t word, unsigned *cpumode);
 
+/* Moves the sample to its innermost frame in one of these kinds of code: its ip, and the cpumode of its misc.  modes: bits 1 <<
+ * cpumode.  A sample whose ip is in such code stays as it is; else the frame is of its callchain, or where its registers of user space
+ * are.  Returns false if it has no such frame: the sample is unchanged. */
+PERFRING_API bool perfring_stacks_innermost(struct perfring_sample *sample, uint32_t modes);
+
 /* Makes of an attr whose samples have copies the attr of the same samples after unwinding: with CALLCHAIN, which has frames of user
  * space, and without REGS_USER and STACK_USER.  Returns false if the samples have no copies: the attr is unchanged. */
 PERFRING_API bool perfring_stacks_attr(struct perf_event_attr *attr);

@@ -77,6 +77,20 @@ Test(filter, lists_of_words)
 	cr_assert_str_eq(perfring_filter_short_name("/", made), "/");
 }
 
+Test(filter, kinds_of_frames)
+{
+	const unsigned modes[] = {PERFRING_RECORD_MISC_CPUMODE_UNKNOWN, PERFRING_RECORD_MISC_KERNEL, PERFRING_RECORD_MISC_USER,
+				  PERFRING_RECORD_MISC_HYPERVISOR, PERFRING_RECORD_MISC_GUEST_KERNEL, PERFRING_RECORD_MISC_GUEST_USER};
+	uint32_t kernel = perfring_filter_modes(&(struct perfring_filter){.frames = PERFRING_FILTER_KERNEL});
+	uint32_t user = perfring_filter_modes(&(struct perfring_filter){.frames = PERFRING_FILTER_USER});
+
+	cr_assert_eq(perfring_filter_modes(&(struct perfring_filter){.frames = PERFRING_FILTER_ALL_FRAMES}), UINT32_MAX);
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		cr_assert_eq(kernel >> modes[i] & 1, i == 1 || i == 4, "%u", i);
+		cr_assert_eq(user >> modes[i] & 1, i == 2 || i == 5, "%u", i);
+	}
+}
+
 Test(filter, times)
 {
 	struct perfring_filter filter = {.comms = NULL};

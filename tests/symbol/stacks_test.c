@@ -332,6 +332,42 @@ Test(stacks, what_is_not_unwound)
 	end_all();
 }
 
+static void innermost_is(struct perfring_sample sample, uint32_t modes, uint64_t ip, unsigned cpumode)
+{
+	cr_assert(perfring_stacks_innermost(&sample, modes));
+	cr_assert(sample.present & PERFRING_SAMPLE_IP);
+	cr_assert_eq(sample.ip, ip);
+	cr_assert_eq(sample.misc, (PERFRING_RECORD_MISC_EXACT_IP | cpumode));
+}
+
+Test(stacks, innermost)
+{
+	static const uint64_t chain[] = {(uint64_t)(int64_t)PERFRING_CONTEXT_KERNEL, 0xffffffff81000000, 0xffffffff81000010,
+					 (uint64_t)(int64_t)PERFRING_CONTEXT_USER, 0x1234, 0x5678};
+	const uint32_t kernel = 1u << PERFRING_RECORD_MISC_KERNEL, user = 1u << PERFRING_RECORD_MISC_USER;
+	struct perfring_sample sample, before;
+
+	captured.values[2] = 0x9abc;
+	sample = sample_of(8, chain, 6);
+	sample.present |= PERFRING_SAMPLE_IP;
+	sample.ip = 0xffffffff81000004;
+	sample.misc = PERFRING_RECORD_MISC_EXACT_IP | PERFRING_RECORD_MISC_KERNEL;
+	innermost_is(sample, kernel, sample.ip, PERFRING_RECORD_MISC_KERNEL);
+	innermost_is(sample, UINT32_MAX, sample.ip, PERFRING_RECORD_MISC_KERNEL);
+	innermost_is(sample, user, 0x9abc, PERFRING_RECORD_MISC_USER); /* where the registers are */
+	sample.present &= ~(uint64_t)PERFRING_SAMPLE_STACK_USER;
+	innermost_is(sample, user, 0x1234, PERFRING_RECORD_MISC_USER);
+	sample.present &= ~(uint64_t)PERFRING_SAMPLE_IP;
+	innermost_is(sample, UINT32_MAX, 0xffffffff81000000, PERFRING_RECORD_MISC_KERNEL);
+	innermost_is(sample, user, 0x1234, PERFRING_RECORD_MISC_USER);
+	sample.callchain.nr = 4;
+	before = sample;
+	cr_assert(!perfring_stacks_innermost(&sample, user) && !perfring_stacks_innermost(&sample, 0));
+	cr_assert(!memcmp(&sample, &before, sizeof(sample)), "unchanged");
+	sample.callchain.nr = 0;
+	cr_assert(!perfring_stacks_innermost(&sample, UINT32_MAX));
+}
+
 /* Tables of another build than was recorded would give wrong callers. */
 Test(stacks, another_build)
 {
