@@ -25,7 +25,7 @@ enum {
 
 #define TOOL_FILTER_ROWS \
 	{'c', "comms", .value = "COMM[,COMM]", .takes = "names of commands", .help = "samples of these commands"}, \
-		{'S', "symbols", .value = "SYMBOL[,SYMBOL]", .takes = "names of functions", \
+		{'S', "symbols", .also = "symbol", .value = "SYMBOL[,SYMBOL]", .takes = "names of functions", \
 		 .help = "samples in these functions"}, \
 		{TOOL_FILTER_PID, "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345", \
 		 .help = "samples of these processes"}, \

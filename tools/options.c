@@ -189,6 +189,8 @@ static void translate(const struct tool_command *command, char *letters, struct 
 
 		if (row->name)
 			*names++ = (struct option){row->name, has_value, NULL, row->found};
+		if (row->also)
+			*names++ = (struct option){row->also, has_value, NULL, row->found};
 		if (!row->found || row->found >= TOOL_OPTION_LONG)
 			continue;
 		*letters++ = (char)row->found;
@@ -199,12 +201,17 @@ static void translate(const struct tool_command *command, char *letters, struct 
 	*names = (struct option){NULL, 0, NULL, 0};
 }
 
+static bool is_named(const struct tool_option *row, const char *name)
+{
+	return (row->name && !strcmp(row->name, name)) || (row->also && !strcmp(row->also, name));
+}
+
 /* The row of what getopt_long found; name: NULL if it was found by its letter. */
 static const struct tool_option *found_row(const struct tool_options *options, int found, const char *name)
 {
 	const struct tool_option *row = options->command->options;
 
-	while (!tool_option_is_last(row) && (name ? !row->name || strcmp(row->name, name) : row->found != found))
+	while (!tool_option_is_last(row) && (name ? !is_named(row, name) : row->found != found))
 		row++;
 	return row;
 }
@@ -224,7 +231,7 @@ static void refuse_option(struct tool_options *options, const struct tool_option
 /* As tool_options_next; *row: the row of the option that was found. */
 static int next_option(struct tool_options *options, int argc, char **argv, const struct tool_option **row_found)
 {
-	struct option names[TOOL_OPTION_ROWS];
+	struct option names[2 * TOOL_OPTION_ROWS];
 	char letters[3 + 3 * TOOL_OPTION_ROWS];
 	const struct tool_option *row;
 	int found, index = -1;

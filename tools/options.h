@@ -30,6 +30,7 @@ enum {
 struct tool_option {
 	int found;         /* its letter, or TOOL_OPTION_LONG and above; 0: a heading */
 	const char *name;  /* the long name; NULL: it has only a letter */
+	const char *also;  /* another long name, which would be an ambiguous beginning, and which the views leave out; NULL: none */
 	const char *value; /* the value as help writes it: "FILE"; NULL: it takes none */
 	bool is_optional;  /* the value: -zN, -z=N or --name=N, never the next argument */
 	/* What a correct value is, in messages: "a file's name".  With `max`: a number of this, from `min` to `max`. */
