@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "os/array.h"
-#include "os/huge_pages.h"
 
 #define FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
@@ -366,8 +365,6 @@ int perfring_chains_open(struct perfring_chains **result, struct perfring_names 
 	chains->names = names;
 	chains->chains = calloc((size_t)CHAIN_WAYS << CHAIN_BITS, sizeof(*chains->chains));
 	chains->places = calloc((size_t)1 << PLACE_BITS, sizeof(*chains->places));
-	perfring_os_use_huge_pages(chains->chains, ((size_t)CHAIN_WAYS << CHAIN_BITS) * sizeof(*chains->chains));
-	perfring_os_use_huge_pages(chains->places, ((size_t)1 << PLACE_BITS) * sizeof(*chains->places));
 	return chains->chains && chains->places ? 0 : -ENOMEM;
 }
 

@@ -8,7 +8,6 @@
 
 #include "os/array.h"
 #include "os/hash.h"
-#include "os/huge_pages.h"
 #include "table.h"
 
 static struct perfring_table_slot *slot_of(const struct perfring_table *table, uint32_t hash, const void *key)
@@ -39,7 +38,6 @@ static int grow_slots(struct perfring_table *table, struct perfring_table_budget
 	slots = calloc((size_t)count, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
-	perfring_os_use_huge_pages(slots, (size_t)count * sizeof(*slots));
 	budget->used += (count - before) * sizeof(*slots);
 	table->slots = slots;
 	table->slot_count = count;

@@ -4,10 +4,8 @@
  * first faults are reported, later ones counted; the exit status follows from them.
  */
 #include <inttypes.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <perfring/aux.h>
@@ -19,11 +17,6 @@
 
 /* Faults shown one by one; a damaged file may hold millions. */
 #define SHOWN 5
-
-enum {
-	HUGE_PAGE = 2 << 20,
-	SPACE = 64 << 20,
-};
 
 uint64_t tool_number(const void *bytes, size_t size)
 {
@@ -120,30 +113,6 @@ int tool_input_open(struct tool_input *input, const struct tool_options *options
 	return tool_input_open_path(input, path);
 }
 
-/*
- * Gives malloc space for what is made of a file, in huge pages where the system has them: report of 80 MB of stacks touches 50 MB, and
- * page faults were a sixth of its time. What stays untouched costs addresses alone.
- */
-static void reserve_space(void)
-{
-#ifdef __GLIBC__
-	static bool is_reserved;
-	char *before = sbrk(0), *after;
-	void *volatile more; /* a compiler leaves malloc and free out otherwise */
-
-	if (is_reserved || !mallopt(M_MMAP_THRESHOLD, 2 * HUGE_PAGE) || !mallopt(M_TRIM_THRESHOLD, 2 * SPACE) ||
-	    !mallopt(M_TOP_PAD, SPACE))
-		return;
-	is_reserved = true;
-	more = malloc(HUGE_PAGE / 2); /* more than there is */
-	free(more);
-	after = sbrk(0);
-	if (after > before)
-		madvise(before, (size_t)(after - before), MADV_HUGEPAGE);
-	mallopt(M_TOP_PAD, HUGE_PAGE);
-#endif
-}
-
 int tool_input_open_path(struct tool_input *input, const char *path)
 {
 	struct perfring_file *ring = NULL;
@@ -151,7 +120,6 @@ int tool_input_open_path(struct tool_input *input, const char *path)
 	int error, is_ring;
 
 	*input = (struct tool_input){.path = path, .pipe = -1};
-	reserve_space();
 	if (!strcmp(input->path, "-") && isatty(STDIN_FILENO)) {
 		tool_complain("standard input is a terminal: redirect it from a file or a pipe");
 		return TOOL_FAILED;
