@@ -71,7 +71,7 @@ static inline bool swap(uint64_t *word, uint64_t expected, uint64_t value, bool 
 {
 	if (locked)
 		return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	return PERFRING_SWAP_LOCAL(word, expected, value);
+	return PERFRING_COMPARE_EXCHANGE_LOCAL(word, expected, value);
 }
 
 static inline uint64_t exchange(uint64_t *word, uint64_t value, bool locked)

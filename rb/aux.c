@@ -156,7 +156,7 @@ int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **space)
 	if (!can_produce(aux))
 		return -EINVAL;
 	/* one instruction: of a thread and its handler, one begins */
-	if (!PERFRING_SWAP_LOCAL(&aux->begun, 0, 1))
+	if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&aux->begun, 0, 1))
 		return -EBUSY;
 	PERFRING_POINT(aux_begun);
 	if (PERFRING_LOAD(&aux->stopped)) {

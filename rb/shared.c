@@ -785,7 +785,7 @@ static void *reserve_leased_slow(struct perfring_shared *shared, struct perfring
 
 	/* Take it back.  That fails only if a handler has reserved after it, below a limit that a sealer has since set
 	 * to 0: then this record fits as well, and the sealer will find `busy` set. */
-	if (!PERFRING_SWAP_LOCAL(&shared->slot->position, end, end - size)) {
+	if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&shared->slot->position, end, end - size)) {
 		PERFRING_POINT(shared_kept);
 		return give_leased(shared, output, size, end, depth, claim);
 	}
@@ -826,7 +826,7 @@ static void *reserve_leased_slow(struct perfring_shared *shared, struct perfring
 	PERFRING_STORE(&shared->slot->position, start + size);
 	PERFRING_FENCE_LOCAL();
 	PERFRING_POINT(shared_leased);
-	PERFRING_SWAP_LOCAL(&slot->limit, LIMIT_PENDING, shared->lease + grain);
+	PERFRING_COMPARE_EXCHANGE_LOCAL(&slot->limit, LIMIT_PENDING, shared->lease + grain);
 	/* Pairs with seal. */
 	PERFRING_STORE_RELEASE(&slot->lease, shared->lease + LEASE);
 	PERFRING_POINT(shared_limit_set);
@@ -934,7 +934,7 @@ void perfring_shared_discard(struct perfring_shared *shared, const struct perfri
 	if (PERFRING_UNLIKELY(!shared->page))
 		return;
 	if (!(claim->state & CLAIM_SPACE) &&
-	    PERFRING_SWAP_LOCAL(&shared->slot->position, claim->end, claim->end - claim->size)) {
+	    PERFRING_COMPARE_EXCHANGE_LOCAL(&shared->slot->position, claim->end, claim->end - claim->size)) {
 		PERFRING_POINT(shared_discarded);
 		if (depth)
 			PERFRING_STORE(&shared->slot->busy, depth);

@@ -65,7 +65,7 @@ static uint64_t take_lost(struct perfring_writer *writer)
 
 	do
 		lost = PERFRING_LOAD(&writer->lost);
-	while (!PERFRING_SWAP_LOCAL(&writer->lost, lost, 0)); /* a handler counted, or took it */
+	while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->lost, lost, 0)); /* a handler counted, or took it */
 	return lost;
 }
 
@@ -213,13 +213,13 @@ static void leave_out_oldest(struct perfring_writer *writer)
 		next = after_oldest(writer, oldest, claimed);
 		PERFRING_POINT(oldest_looked);
 		/* If a handler has overwritten the header, it has moved the word. */
-		PERFRING_SWAP_LOCAL(&writer->oldest, oldest, next);
+		PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->oldest, oldest, next);
 	}
 	PERFRING_FENCE_STORES(); /* what was published before the claim comes before it; pairs with the acquire of try_forward */
 	do {                     /* as below */
 		reported = PERFRING_LOAD(&state->oldest);
 		oldest = PERFRING_LOAD(&writer->oldest);
-	} while (oldest > reported && !PERFRING_SWAP_LOCAL(&state->oldest, reported, oldest));
+	} while (oldest > reported && !PERFRING_COMPARE_EXCHANGE_LOCAL(&state->oldest, reported, oldest));
 }
 
 /* Stores the end of the claimed space for readers of a ring that overwrites (snapshot.h).  It never decreases. */
@@ -236,7 +236,7 @@ static void report_claimed(struct perfring_writer *writer)
 		reported = PERFRING_LOAD(&state->claimed);
 		claimed = PERFRING_LOAD(&writer->claimed);
 		PERFRING_POINT(claimed_looked);
-	} while (claimed > reported && !PERFRING_SWAP_LOCAL(&state->claimed, reported, claimed));
+	} while (claimed > reported && !PERFRING_COMPARE_EXCHANGE_LOCAL(&state->claimed, reported, claimed));
 	PERFRING_POINT(claimed_reported);
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
@@ -252,7 +252,7 @@ static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 		if ((int64_t)(end - wakeup) <= (int64_t)writer->watermark)
 			return;
 		PERFRING_POINT(watermark_due);
-	} while (!PERFRING_SWAP_LOCAL(&writer->wakeup, wakeup, wakeup + writer->watermark));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->wakeup, wakeup, wakeup + writer->watermark));
 	PERFRING_STORE(&writer->again, (uint8_t)1);
 }
 
@@ -313,7 +313,7 @@ static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t en
 
 	/* The claim does not stand if end <= position: between the test `claimed == position` and the store a handler was
 	 * outermost and wrote beyond it. */
-	if (end <= position || PERFRING_SWAP_LOCAL(&writer->claimed, end, position))
+	if (end <= position || PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->claimed, end, position))
 		return true;
 	PERFRING_POINT(rare_kept);
 	if (end - size == position)
@@ -357,13 +357,13 @@ static bool claim_space(struct perfring_writer *writer, const struct perfring_ou
 		}
 		attempt->end = attempt->start + size + attempt->extra;
 		PERFRING_POINT(rare_fits);
-		if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, attempt->end))
+		if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->claimed, claimed, attempt->end))
 			continue; /* a handler wrote: start again, as the kernel does */
 		PERFRING_POINT(rare_swapped);
 		/* Claim, then check again: a later perfring_writer_pause sees the claim after its barrier. */
 		if (PERFRING_LIKELY(!PERFRING_LOAD(&state_of(writer)->paused)))
 			return true;
-		if (PERFRING_SWAP_LOCAL(&writer->claimed, attempt->end, claimed))
+		if (PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->claimed, attempt->end, claimed))
 			return false;
 		return true; /* a handler has claimed after it: it stays */
 	}
@@ -462,7 +462,7 @@ static void count_sample(struct perfring_writer *writer, uint32_t wakeup_events)
 		events = PERFRING_LOAD(&writer->events);
 		left = events + 1 >= wakeup_events ? events + 1 - wakeup_events : events + 1;
 		PERFRING_POINT(events_looked);
-	} while (!PERFRING_SWAP_LOCAL(&writer->events, events, left));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->events, events, left));
 	if (left <= events)
 		PERFRING_ADD_LOCAL(&writer->wakeup, 1);
 }
@@ -505,7 +505,8 @@ void perfring_writer_commit_slow(struct perfring_writer *writer, const struct pe
 static bool give_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	end &= ~(uint64_t)STATE;
-	return !(writer->flags & PERFRING_RING_OVERWRITE) && PERFRING_SWAP_LOCAL(&writer->claimed, end, end - size);
+	return !(writer->flags & PERFRING_RING_OVERWRITE) &&
+	       PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->claimed, end, end - size);
 }
 
 void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *space, uint64_t size, uint64_t end)
@@ -751,7 +752,7 @@ static void drop_reserved(struct perfring_writer *writer, uint64_t position, uin
 	}
 	PERFRING_POINT(reset_counted);
 	/* As in a discard, it stays if a handler has reserved after it, for which it has checked the space. */
-	if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, position)) {
+	if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&writer->claimed, claimed, position)) {
 		PERFRING_POINT(reset_kept);
 		filler_put(address_of(writer, position, claimed), claimed - position);
 	}

@@ -391,7 +391,7 @@ void perfring_soft_send(struct soft_instance *instance)
 		if (!pending || instance->event->is_inherited)
 			return;
 		left = pending < 2 * SOFT_SIGNAL ? 0 : pending - SOFT_SIGNAL; /* HUP is the last one's */
-		if (PERFRING_SWAP_LOCAL(&instance->pending, pending, left))
+		if (PERFRING_COMPARE_EXCHANGE_LOCAL(&instance->pending, pending, left))
 			send(instance, !left && pending & SOFT_SIGNAL_HUP);
 	}
 }

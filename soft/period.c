@@ -39,7 +39,7 @@ PERFRING_FOLDED uint64_t tick_of(struct soft_instance *group, uint64_t now)
 	if (tick < known) /* `now` is long past, or ticks are now shorter than the coarse clock's steps */
 		tick = perfring_os_clock_now() / length;
 	PERFRING_POINT(tick_found);
-	if (PERFRING_SWAP_LOCAL(&group->tick, known, tick))
+	if (PERFRING_COMPARE_EXCHANGE_LOCAL(&group->tick, known, tick))
 		return tick;
 	return PERFRING_LOAD(&group->tick); /* a handler's, which is later */
 }
@@ -122,7 +122,7 @@ static __attribute__((noinline)) bool measure(struct soft_instance *instance, ui
 		PERFRING_STORE(&instance->freq_share, share_of(nsec, count - before, freq));
 		return due;
 	}
-	if (!PERFRING_SWAP_LOCAL(&instance->freq_stamp, stamp, now))
+	if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&instance->freq_stamp, stamp, now))
 		return false;
 	PERFRING_POINT(measure_claimed);
 	PERFRING_STORE(&instance->freq_count, count);
@@ -174,7 +174,7 @@ PERFRING_FOLDED uint64_t take_count(struct soft_instance *instance)
 		taken = PERFRING_LOAD(&instance->freq_taken);
 		PERFRING_POINT(frequency_taking);
 		count = PERFRING_LOAD(&instance->count);
-	} while (!PERFRING_SWAP_LOCAL(&instance->freq_taken, taken, count));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&instance->freq_taken, taken, count));
 	return count - taken;
 }
 
@@ -199,7 +199,7 @@ static void move_left(struct soft_instance *instance, uint32_t requests)
 			return;
 		next = requests & REQUEST_ZERO ? 0 : -PERFRING_LOAD(&instance->last_period);
 		PERFRING_POINT(requests_looked);
-	} while (!PERFRING_SWAP_LOCAL(&instance->left, left, next));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&instance->left, left, next));
 	PERFRING_POINT(requests_moved);
 	/* After V: a handler that adds to V before this store leaves V < 0 and this flag wrong; the next occurrence clears
 	 * it. */
@@ -287,7 +287,7 @@ PERFRING_FOLDED uint32_t account(struct soft_instance *instance, struct soft_ins
 		tick = tick_of(group, now); /* after the load: a tick before that in `old` would reset its count */
 		new = old >> 32 == (uint32_t)tick ? old + ((uint32_t)old < UINT32_MAX) : tick << 32 | 1;
 		PERFRING_POINT(account_swaps);
-	} while (!PERFRING_SWAP_LOCAL(&instance->throttle, old, new));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&instance->throttle, old, new));
 	PERFRING_POINT(account_swapped);
 	return (uint32_t) new;
 }
@@ -318,7 +318,7 @@ static enum verdict check_throttling(struct soft_instance *instance, struct soft
 			(void)take_requests(other);
 	}
 	/* Fails: a handler has throttled it. */
-	return PERFRING_SWAP_LOCAL(&group->throttled, 0, PERFRING_LOAD(&group->tick) + 1) ? REACHED : THROTTLED;
+	return PERFRING_COMPARE_EXCHANGE_LOCAL(&group->throttled, 0, PERFRING_LOAD(&group->tick) + 1) ? REACHED : THROTTLED;
 }
 
 /* Ends the throttling: in a later tick, or at once after a request.  First marks it as throttled in this tick: until UNTHROTTLE
@@ -333,7 +333,7 @@ static __attribute__((noinline)) void unthrottle(struct soft_instance *group, ui
 	if (old == tick + 1 && !at_once)
 		return;
 	PERFRING_POINT(unthrottle_due);
-	if (!PERFRING_SWAP_LOCAL(&group->throttled, old, tick + 1)) /* a handler has done it */
+	if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&group->throttled, old, tick + 1)) /* a handler has done it */
 		return;
 	PERFRING_POINT(unthrottle_claimed);
 	perfring_soft_put_throttle(group, true);
@@ -342,7 +342,7 @@ static __attribute__((noinline)) void unthrottle(struct soft_instance *group, ui
 	while (at_once && (instance = next_of(group, &member)))
 		PERFRING_STORE(&instance->throttle, 0);
 	/* Fails: a handler in a later tick has throttled it again. */
-	(void)PERFRING_SWAP_LOCAL(&group->throttled, tick + 1, 0);
+	(void)PERFRING_COMPARE_EXCHANGE_LOCAL(&group->throttled, tick + 1, 0);
 }
 
 /* Called after the mark is set.  If a handler in a later tick has cleared the mark, its UNTHROTTLE precedes this THROTTLE, so
@@ -457,7 +457,7 @@ static uint64_t take_overflows(struct soft_instance *instance, uint64_t *period)
 			return 0;
 		n = left < *period ? 1 : 1 + left / *period; /* rarely a division */
 		PERFRING_POINT(take_looked);
-	} while (!PERFRING_SWAP_LOCAL(&instance->left, left, left - n * *period));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(&instance->left, left, left - n * *period));
 	PERFRING_POINT(take_taken);
 	return n;
 }
@@ -539,8 +539,8 @@ static __attribute__((noinline)) bool note_signal(struct soft_instance *instance
 
 	do {
 		pending = PERFRING_LOAD(&instance->pending);
-	} while (!PERFRING_SWAP_LOCAL(&instance->pending, pending,
-				      (pending + SOFT_SIGNAL) | (signal == SIGNAL_HUP ? SOFT_SIGNAL_HUP : 0)));
+	} while (!PERFRING_COMPARE_EXCHANGE_LOCAL(
+		&instance->pending, pending, (pending + SOFT_SIGNAL) | (signal == SIGNAL_HUP ? SOFT_SIGNAL_HUP : 0)));
 	return true;
 }
 

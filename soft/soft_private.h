@@ -139,7 +139,7 @@ struct soft_instance {
 	uint32_t zero_kept;    /* a request set V to 0, and no occurrence has added to it: P = 1 leaves it so */
 	uint32_t requests;     /* from outside: period.c's, taken by the next occurrence; exchange, compare-exchange */
 	int32_t clock;         /* for the tick, if no other time is known */
-	perfring_u64 pending;  /* SOFT_SIGNAL for each occurrence that is to send one; SOFT_SIGNAL_HUP.  SWAP_LOCAL */
+	perfring_u64 pending;  /* SOFT_SIGNAL for each occurrence that is to send one; SOFT_SIGNAL_HUP.  One cmpxchg */
 	/* Of the group: those of the leader's instance in this thread count (docs/abi.md 9.6) */
 	perfring_u64 tick;      /* last seen */
 	perfring_u64 throttled; /* the tick in which it was throttled, + 1; 0: it is not */

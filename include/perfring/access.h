@@ -97,7 +97,8 @@ PERFRING_INNER bool perfring_access_compare_exchange_local(uint64_t *word, uint6
 }
 
 #define PERFRING_ADD_LOCAL(word, value) perfring_access_add_local((word), (value))
-#define PERFRING_SWAP_LOCAL(word, expected, value) perfring_access_compare_exchange_local((word), (expected), (value))
+#define PERFRING_COMPARE_EXCHANGE_LOCAL(word, expected, value) \
+	perfring_access_compare_exchange_local((word), (expected), (value))
 
 #endif /* PERFRING_ACCESS */
 

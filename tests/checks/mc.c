@@ -67,7 +67,7 @@ static void *mc_copy(void *to, const void *from, size_t size);
 #define PERFRING_FENCE_LOCAL() \
 	((void)0) /* nothing is reordered between a thread and its handlers here: tests/step does that */
 #define PERFRING_ADD_LOCAL(word, value) mc_add((word), sizeof(*(word)), (uint64_t)(value))
-#define PERFRING_SWAP_LOCAL(word, expected, value) mc_swap((word), (expected), (value))
+#define PERFRING_COMPARE_EXCHANGE_LOCAL(word, expected, value) mc_swap((word), (expected), (value))
 #define PERFRING_POINT(name) mc_point(#name)
 #define memcpy mc_copy
 

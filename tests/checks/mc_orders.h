@@ -378,6 +378,6 @@ static void barrier_of_all(unsigned count)
 #define PERFRING_FENCE_LOCAL() ((void)0) /* nothing is reordered between a thread and its handlers */
 #define PERFRING_RELAX() ((void)0)
 #define PERFRING_ADD_LOCAL(word, value) word_add_local((word), (value))
-#define PERFRING_SWAP_LOCAL(word, expected, value) word_swap_local((word), (expected), (value))
+#define PERFRING_COMPARE_EXCHANGE_LOCAL(word, expected, value) word_swap_local((word), (expected), (value))
 
 #endif

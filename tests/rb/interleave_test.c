@@ -47,7 +47,8 @@ static void preempt(const void *word, const char *function, int line);
 #define PERFRING_FENCE_LOCAL() ((void)0)
 #define PERFRING_RELAX() ((void)0)
 #define PERFRING_ADD_LOCAL(word, value) PERFRING_ADD(word, value)
-#define PERFRING_SWAP_LOCAL(word, expected, value) swap_local((word), __func__, __LINE__, (expected), (value))
+#define PERFRING_COMPARE_EXCHANGE_LOCAL(word, expected, value) \
+	swap_local((word), __func__, __LINE__, (expected), (value))
 #define PERFRING_POINT(name) preempt(NULL, #name, __LINE__)
 
 /* A fiber has no thread's id: the lock word of a slot says which fiber holds it, and is the kernel's to mark. */
