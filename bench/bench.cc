@@ -50,7 +50,7 @@ class fastest : public benchmark::BenchmarkReporter
 {
       public:
 	std::map<int, std::map<std::string, double>> places;
-	std::set<std::string> told; /* errors: one line for all repetitions */
+	std::set<std::string> reported; /* errors: one line for all repetitions */
 	bool failed = false;
 
 	bool ReportContext(const Context &context) override
@@ -65,7 +65,7 @@ class fastest : public benchmark::BenchmarkReporter
 			const std::string &name = run.run_name.function_name;
 
 			if (run.error_occurred) {
-				if (told.insert(name).second)
+				if (reported.insert(name).second)
 					std::printf("%s: %s\n", name.c_str(), run.error_message.c_str());
 				failed = failed || run.error_message.rfind("SKIP-ENV: ", 0) != 0;
 			} else if (run.run_type == Run::RT_Iteration) {
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	fastest reporter;
 	std::set<std::string> named;
 	std::string base;
-	int told = 0;
+	int rows = 0;
 
 	for (const struct bench_row *row = bench_rows; row->task; row++) {
 		if (!named.insert(name_of(row)).second)
@@ -195,10 +195,10 @@ int main(int argc, char **argv)
 		if (!base.empty())
 			std::printf(" %8.2f", found->second.time / least[base].time);
 		std::printf("\n");
-		told++;
+		rows++;
 	}
-	std::printf("%d rows\n", told);
+	std::printf("%d rows\n", rows);
 	if (claims && hold_claims(least) > 0)
 		return 1;
-	return told == 0 || reporter.failed;
+	return rows == 0 || reporter.failed;
 }

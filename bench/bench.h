@@ -1,8 +1,8 @@
 /* bench.h - benchmarks in C: a table of tasks, run and reported by bench.cc on Google Benchmark.
  *
- * Rows are named task/contender; told is the fastest repetition of one run (medians are too noisy on shared machines),
+ * Rows are named task/contender; what is printed is the fastest repetition of one run (medians are too noisy on shared machines),
  * and its ratio to the task's first contender.  A row with a bound claims that its ratio to its base is not above it: with
- * --claims each claim is told and held.  The base is the nearest row above it in its task that claims nothing.  A row
+ * --claims each claim is printed and held.  The base is the nearest row above it in its task that claims nothing.  A row
  * named twice is run once, and held to each of its bases.
  */
 #ifndef BENCH_H
@@ -31,7 +31,7 @@ extern const struct bench_row bench_rows[];
 /* True while there is more to do: `while (bench_keep(bench, 64))` does 64 of the thing in its body. */
 bool bench_keep(struct bench *bench, int64_t batch);
 
-/* How many things one iteration does: times are told for one of them. */
+/* How many things one iteration does: times are printed for one of them. */
 void bench_items(struct bench *bench, int64_t items);
 
 /* What this iteration took as the row itself has measured it, in ns: the least lap of all counts, instead of the thread's

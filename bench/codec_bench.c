@@ -138,7 +138,7 @@ static void open_and_record(struct stream *stream, struct perf_event_attr *attr,
 			 strerror(errno));
 		return;
 	}
-	/* The group that a READ block tells of. */
+	/* The group that a READ block names. */
 	for (i = 0; (attr->sample_type & PERFRING_SAMPLE_READ) && i < MEMBERS; i++) {
 		memset(&member, 0, sizeof(member));
 		member.type = PERFRING_TYPE_SOFTWARE;

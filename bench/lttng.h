@@ -1,5 +1,5 @@
 /* lttng.h - a session of LTTng-UST (liblttng-ust-dev, lttng-tools) for the tracepoints of this program, in snapshot mode:
- * it overwrites, and nobody reads meanwhile.
+ * it overwrites, and no reader reads meanwhile.
  *
  * Runs against the session daemon that is there; else starts one, and ends it when the program ends.  1 MiB a CPU, the
  * clock that LTTng takes by itself: clock_gettime(CLOCK_MONOTONIC).

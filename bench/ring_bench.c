@@ -30,7 +30,7 @@ enum {
 	LONG_LAP = 4 * RING_SIZE / RING_RECORD, /* records, across cores: short enough to fall between interruptions */
 	PINGS = 200,
 	NEAR_NS = 200, /* there and back, with two looks at the clock */
-	BACKOFF = 128, /* pauses, of whoever found nothing to do */
+	BACKOFF = 128, /* pauses of a thread that found nothing to do */
 	SAMPLE = 9,
 };
 
@@ -184,8 +184,8 @@ static int64_t write_fours(void *peer, int producer, int64_t records)
 
 /* ---- baselines, in the same memory ---- */
 
-/* What no writer can do without: the record into its place, and a position in memory that moves on.  The reader is told
- * behind the lap. */
+/* What no writer can do without: the record into its place, and a position in memory that moves on.  The reader learns
+ * of it after the lap. */
 static inline __attribute__((always_inline)) int64_t copy_sized(struct ours *ours, int64_t records, uint64_t size)
 {
 	uint64_t position;
@@ -631,11 +631,11 @@ static void run_two_chunks(struct bench *bench)
 		bench_lap(bench, 2 * 4096);
 }
 
-/* How fast lines go from one core to another at best: filled, and told of 16 KiB at a time. */
+/* How fast lines go from one core to another at best: filled, and published 16 KiB at a time. */
 struct stream {
 	unsigned char *data;
 	uint64_t written, limit;
-	uint64_t told __attribute__((aligned(128)));
+	uint64_t published __attribute__((aligned(128)));
 	uint64_t returned __attribute__((aligned(128)));
 };
 
@@ -676,7 +676,7 @@ static int64_t write_stream(void *peer, int producer, int64_t records)
 			memcpy(stream->data + (position & (RING_SIZE - 1)), ring_source, RING_RECORD);
 			bench_use(0);
 		}
-		PERFRING_STORE_RELEASE(&stream->told, position);
+		PERFRING_STORE_RELEASE(&stream->published, position);
 	}
 	stream->written = position;
 	return done;
@@ -685,7 +685,7 @@ static int64_t write_stream(void *peer, int producer, int64_t records)
 static int64_t read_stream(void *peer)
 {
 	struct stream *stream = peer;
-	uint64_t end = PERFRING_LOAD_ACQUIRE(&stream->told), position = stream->returned, from = position;
+	uint64_t end = PERFRING_LOAD_ACQUIRE(&stream->published), position = stream->returned, from = position;
 
 	for (; position < end; position += RING_RECORD)
 		bench_use(*(uint64_t *)(void *)(stream->data + (position & (RING_SIZE - 1))));
@@ -817,14 +817,14 @@ static int64_t write_shared(void *peer, int producer, int64_t records)
 	return done;
 }
 
-/* How far data_head is behind the record that was just committed, at each of the first producer: in records. */
+/* How far data_head is from the record that was just committed, at each of the first producer: in records. */
 static int64_t late[RING_SIZE / RING_RECORD + 1];
 
 static int64_t write_late(void *peer, int producer, int64_t records)
 {
 	struct shared *shared = peer;
 	struct perfring_claim claim;
-	int64_t done, behind;
+	int64_t done, distance;
 	void *space;
 
 	for (done = 0; done < records; done++) {
@@ -834,11 +834,11 @@ static int64_t write_late(void *peer, int producer, int64_t records)
 		memcpy(space, ring_source, RING_RECORD);
 		perfring_shared_commit(shared->writers[producer], &claim);
 		/* The place in the ring is enough: nothing is later than a whole ring. */
-		behind = (int64_t)(((uint64_t)((unsigned char *)space - shared->ring.data) + RING_RECORD -
+		distance = (int64_t)(((uint64_t)((unsigned char *)space - shared->ring.data) + RING_RECORD -
 				    perfring_page_observe(shared->ring.page)) &
 				   (RING_SIZE - 1));
 		if (producer == 0)
-			late[behind < RING_SIZE / 2 ? behind / RING_RECORD : 0]++; /* data_head is in front already */
+			late[distance < RING_SIZE / 2 ? distance / RING_RECORD : 0]++; /* data_head is in front already */
 	}
 	return done;
 }

@@ -1,4 +1,4 @@
-/* ring_boost.cc - Boost's queue of one producer and one consumer (libboost-dev), behind C names; its size is known when
+/* ring_boost.cc - Boost's queue of one producer and one consumer (libboost-dev), under C names; its size is known when
  * it is made, as a ring's is. */
 #include "bench.h"
 #include "ring_peers.h"

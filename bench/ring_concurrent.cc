@@ -1,4 +1,4 @@
-/* ring_concurrent.cc - moodycamel's queues (libconcurrentqueue-dev, libreaderwriterqueue-dev), behind C names.
+/* ring_concurrent.cc - moodycamel's queues (libconcurrentqueue-dev, libreaderwriterqueue-dev), under C names.
  *
  * The try_ forms: what was allocated when the queue was made is all there is, as in a ring.
  */

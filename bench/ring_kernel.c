@@ -33,7 +33,7 @@ struct ring_kernel {
 	unsigned char *pages[];
 };
 
-/* One record in the making. */
+/* One record that is being written. */
 struct output {
 	struct ring_kernel *ring;
 	uint64_t wakeup; /* as it was at the beginning */
@@ -142,14 +142,14 @@ static inline void end(struct output *output)
 		PERFRING_STORE(&ring->nest, 1u);
 	}
 	if (PERFRING_LOAD(&ring->wakeup) != output->wakeup)
-		PERFRING_STORE(&ring->poll, 1u); /* and the wakeup itself: nobody waits here */
+		PERFRING_STORE(&ring->poll, 1u); /* and the wakeup itself: no thread waits here */
 }
 
 /* 7.3 */
 static inline bool begin(struct output *output, struct ring_kernel *ring, uint64_t size, bool locked)
 {
 	uint64_t from, to, tail, at;
-	bool tells;
+	bool has_lost;
 
 	output->ring = ring;
 	if (PERFRING_UNLIKELY(PERFRING_LOAD(&ring->paused))) {
@@ -157,8 +157,8 @@ static inline bool begin(struct output *output, struct ring_kernel *ring, uint64
 		add(&ring->refused, 1, locked);
 		return false;
 	}
-	tells = PERFRING_LOAD(&ring->lost) != 0;
-	if (PERFRING_UNLIKELY(tells))
+	has_lost = PERFRING_LOAD(&ring->lost) != 0;
+	if (PERFRING_UNLIKELY(has_lost))
 		size += sizeof(struct lost);
 	PERFRING_STORE(&ring->nest, ring->nest + 1);
 	PERFRING_FENCE_LOCAL();
@@ -181,7 +181,7 @@ static inline bool begin(struct output *output, struct ring_kernel *ring, uint64
 	output->number = (at >> PAGE_SHIFT) & ((ring->size >> PAGE_SHIFT) - 1);
 	output->place = ring->pages[output->number] + (at & (PAGE - 1));
 	output->left = PAGE - (at & (PAGE - 1));
-	if (PERFRING_UNLIKELY(tells)) {
+	if (PERFRING_UNLIKELY(has_lost)) {
 		struct lost record = {{PERF_RECORD_LOST, 0, sizeof(record)}, ring->id, 0};
 
 		record.lost = exchange(&ring->lost, 0, locked);

@@ -1,4 +1,4 @@
-/* ring_peers.h - what ring_bench.c measures perfring against: each peer behind the same few calls.
+/* ring_peers.h - what ring_bench.c measures perfring against: each peer by the same few calls.
  *
  * A peer's loop over records is in its own file, where the compiler sees all of the peer that is inline.  Its ring holds
  * 1 MiB of records; what it stores are the first RECORD bytes of ring_source, by value, as perfring does.
@@ -26,13 +26,13 @@ struct ring_record {
 	uint64_t words[RING_RECORD / sizeof(uint64_t)];
 };
 
-/* A whole record, its header first; warm.  Its size is said in the header by whoever writes. */
+/* A whole record, its header first; warm.  The writer puts its size into the header. */
 extern unsigned char ring_source[4096];
 
 struct ring_peer {
 	const char *(*open)(void **peer);       /* NULL, or the reason why there is none, for bench_skip */
 	void (*join)(void *peer, int producer); /* in the producer's thread; NULL where there is nothing to do */
-	/* Up to so many records; stops when it is full.  Returns how many. */
+	/* Up to that number of records; stops when it is full.  Returns how many. */
 	int64_t (*write)(void *peer, int producer, int64_t records);
 	void (*finish)(void *peer, int producer); /* what was written is to be seen now; NULL where it is at once */
 	/* Reads what there is, one word of each record at the least, and gives the space back.  Returns how many.  NULL

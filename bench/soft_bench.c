@@ -1,4 +1,4 @@
-/* soft_bench.c - what it costs to raise: nobody listens, an event counts, an event samples.
+/* soft_bench.c - what it costs to raise: no event listens, an event counts, an event samples.
  *
  * A sample holds id, pid and tid, time (CLOCK_MONOTONIC), CPU and 32 bytes of raw data: 80 bytes, in a ring of 1 MiB.  A
  * lap raises half a ring of them; then, untimed, the same thread drains it by a plain perf reader.
@@ -31,13 +31,13 @@ static double now(void)
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* ---- nobody listens ---- */
+/* ---- no event listens ---- */
 
-static uint32_t nobody;
+static uint32_t no_event;
 
 __attribute__((noinline, cold)) static void never(void)
 {
-	bench_use(nobody);
+	bench_use(no_event);
 }
 
 /* The least that asks: one loaded word, one branch that is predicted. */
@@ -68,7 +68,7 @@ static void run_branch(struct bench *bench)
 {
 	bench_items(bench, IDLE_LAP);
 	while (bench_keep(bench, 1))
-		branch(&nobody, IDLE_LAP);
+		branch(&no_event, IDLE_LAP);
 }
 
 static void run_quiet(struct bench *bench)

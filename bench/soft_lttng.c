@@ -1,6 +1,6 @@
 /* soft_lttng.c - tracepoints of LTTng-UST with what a sample of ours holds: id, process and thread, time, CPU, 32 bytes.
  *
- * Time is in each event's header.  The CPU is its stream's: there is a stream for each, so nobody would record it again
+ * Time is in each event's header.  The CPU is its stream's: there is a stream for each, so none would record it again
  * (and lttng offers user space no such context).  Process and thread either come as arguments, which costs LTTng least,
  * or as the contexts vpid and vtid, which is how one gets them without a change to the program.
  */

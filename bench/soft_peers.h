@@ -15,6 +15,6 @@ const char *soft_lttng_open(void);
 
 void soft_lttng_whole(int64_t records);   /* thread and id as arguments */
 void soft_lttng_context(int64_t records); /* thread as contexts (vpid, vtid) */
-void soft_lttng_off(int64_t records);     /* a tracepoint that nobody enabled */
+void soft_lttng_off(int64_t records);     /* a tracepoint that is not enabled */
 
 #endif

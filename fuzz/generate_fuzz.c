@@ -27,7 +27,7 @@ static void must(bool held)
 		abort();
 }
 
-/* In memory of its own size, so that a sanitizer sees the first byte behind it. */
+/* In memory of its own size, so that a sanitizer sees the first byte after it. */
 static struct perf_event_header *exact(const void *bytes, int64_t size)
 {
 	void *copy = malloc((size_t)size);

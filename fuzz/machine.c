@@ -3,7 +3,7 @@
  * Under a sanitizer, a block of the allocator's is mapped, poisoned and unmapped again, and a file takes a dozen system
  * calls: ten times as long as reading it.  And this system does on demand what another does once in a year.
  *
- * Linked with --wrap of all that is here.  A block that is not in use is poisoned, and so is a gap behind each. */
+ * Linked with --wrap of all that is here.  A block that is not in use is poisoned, and so is a gap after each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@
 #endif
 
 enum {
-	FD = 1 << 24, /* no system has so many */
+	FD = 1 << 24, /* more than any system has */
 	LARGEST = 1 << 20,
 	STRIDE = 2 * LARGEST,
 	BLOCKS = 16,
@@ -134,7 +134,7 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 
 	if (fd != FD)
 		return __real_read(fd, buffer, size);
-	if (!file.is_pipe) /* whose place nobody knows */
+	if (!file.is_pipe) /* whose place is not known */
 		abort();
 	got = take(buffer, size, file.at);
 	file.at += got > 0 ? (size_t)got : 0;
@@ -205,7 +205,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 		sizes[last] = size;
 	}
 	ASAN_UNPOISON_MEMORY_REGION(block, least(size, LONGEST));
-	/* what nobody wrote is another thing in the next file, and must not matter */
+	/* what was not written is another thing in the next file, and must not matter */
 	memset(block, filling, least(size, 4096));
 	return block;
 }

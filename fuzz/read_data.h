@@ -122,7 +122,7 @@ static uint64_t read_all(struct perfring_file *data, unsigned seed)
 			must(!perfring_file_was_late(data) || perfring_file_late(data));
 			if (has_text)
 				perfring_record_text(item.format, item.record, text, sizeof(text));
-			/* all, some, or none of what stands behind it */
+			/* all, some, or none of what comes after it */
 			for (int64_t got = seed % 3; got > 0; got = seed % 3 == 1 ? got : 0) {
 				got = perfring_file_read_trace(data, trace, 1 + seed % sizeof(trace));
 				must(got <= (int64_t)sizeof(trace));

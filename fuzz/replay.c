@@ -15,7 +15,7 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* From memory of exactly that size, so that a sanitizer sees the first byte behind it. */
+/* From memory of exactly that size, so that a sanitizer sees the first byte after it. */
 static void run(const uint8_t *bytes, size_t size)
 {
 	uint8_t *exact = malloc(size ? size : 1);

@@ -10,7 +10,7 @@ enum {
 	MOST = UINT16_MAX + 1,
 };
 
-/* Each is used from its far end: a sanitizer sees the first byte behind it. */
+/* Each is used from its far end: a sanitizer sees the first byte after it. */
 static uint8_t foreign[MOST], native[MOST], back[MOST], words[MOST];
 static uint8_t encoded[MOST + 8], native_encoded[MOST + 8];
 

@@ -13,7 +13,7 @@
 #include "outfile.h"
 #include "progress.h"
 #include "tools.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 enum {
 	FOREIGN = TOOL_OPTION_LONG, /* options without a letter */

@@ -1,6 +1,6 @@
 /* dump.c - `perfring dump`: every record as text, chosen fields of samples, or counts.
  *
- * One pass over the file by input.c: text.h makes the text of a record, tracepoint.c that of tracepoints' fields, symbols.c the
+ * One pass over the file by input.c: text.h makes the text of a record, tracepoint_format.c that of tracepoints' fields, symbol_names.c the
  * names of --symbols.  Output is gathered in out.h.  Columns of -F are rows of a table here or of fields.def.
  */
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #include "out.h"
 #include "progress.h"
 #include "record_counts.h"
-#include "symbols.h"
+#include "symbol_names.h"
 #include "tools.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 /* Columns of -F that are not fields of a sample, or whose text differs from text.h's. */
 enum column_kind {

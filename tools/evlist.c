@@ -6,7 +6,7 @@
 #include "event_groups.h"
 #include "options.h"
 #include "progress.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 enum {
 	TRACE_FIELDS = TOOL_OPTION_LONG,

@@ -14,7 +14,7 @@
 #define PERFRING_TOOLS_JSON_H
 
 #include "tools.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 /* Writes a string with its quotes, in valid UTF-8 whatever the bytes are. */
 void tool_json_text(FILE *out, const char *text);

@@ -1,6 +1,6 @@
 /* machine.h - the state of the recorded machine at the time of the record last taken: names and mappings, by maps.h.
  *
- * symbols.c and the commands that show names use it.  One thread; texts are valid until tool_machine_close.
+ * symbol_names.c and the commands that show names use it.  One thread; texts are valid until tool_machine_close.
  *
  * Without memory the program ends with one line.
  */

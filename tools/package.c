@@ -1,6 +1,6 @@
 /* package.c - which package has the debug file of an object: dpkg-query is asked which one has the object.
  *
- * symbols.c asks, when an object has no debug file, for the sentence that says what to install.  Runs dpkg-query, where there is
+ * symbol_names.c asks, when an object has no debug file, for the sentence that says what to install.  Runs dpkg-query, where there is
  * one, without a shell.
  */
 #include "package.h"

@@ -1,7 +1,7 @@
 /* profile_input.c - the samples of a perf.data file as a profile.
  *
  * flame, html, export and top read by it.  profile_fill.h makes the profile; here are the options, the names' complaints
- * (symbols.c), progress and faults.  Memory is bounded by the profile's.
+ * (symbol_names.c), progress and faults.  Memory is bounded by the profile's.
  */
 #include <inttypes.h>
 #include <stdlib.h>

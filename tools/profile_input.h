@@ -13,11 +13,11 @@
 
 #include <perfring/profile_fill.h>
 #include "filter_options.h"
-#include "symbols.h"
+#include "symbol_names.h"
 #include "tools.h"
 
 enum {
-	/* `found` of the rows, above those of symbols.h. */
+	/* `found` of the rows, above those of symbol_names.h. */
 	TOOL_PROFILE_NO_INLINE = TOOL_OPTION_LONG + 0x300,
 	TOOL_PROFILE_MAX_STACK,
 	TOOL_PROFILE_FORCE,

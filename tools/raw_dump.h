@@ -6,7 +6,7 @@
 #define PERFRING_TOOLS_RAW_DUMP_H
 
 #include "machine.h"
-#include "symbols.h"
+#include "symbol_names.h"
 #include "tools.h"
 
 struct tool_raw_dump {

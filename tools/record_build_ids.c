@@ -19,7 +19,7 @@
 #include <perfring/symbol.h>
 #include "machine.h"
 #include "record_command.h"
-#include "symbols.h"
+#include "symbol_names.h"
 
 #define VDSO "[vdso]"
 

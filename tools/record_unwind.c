@@ -20,7 +20,7 @@
 #include <perfring/maps.h>
 #include <perfring/stacks.h>
 #include "record_command.h"
-#include "symbols.h"
+#include "symbol_names.h"
 
 enum {
 	GATHERED = 256 << 10, /* bytes for one file, in one write */

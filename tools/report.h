@@ -11,10 +11,10 @@
 #include "file_topology.h"
 #include "filter_options.h"
 #include "machine.h"
-#include "symbols.h"
+#include "symbol_names.h"
 #include "terminal.h"
 #include "tools.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 /* The columns: NAME, perf's name, the title, the least width.  First sums, then (from PID on) the keys by which rows differ. */
 #define TOOL_REPORT_COLUMNS(COLUMN) \

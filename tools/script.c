@@ -1,7 +1,7 @@
 /* script.c - `perfring script`: each sample as perf script shows it, and the records that are asked for.
  *
- * One pass over the file by input.c.  Fields are those of script_fields.c, for each event's type; names come from symbols.c,
- * tracepoints' fields from tracepoint.c.  The text is perf 6.1's, and compared with it by tests.  Output is gathered in out.h.
+ * One pass over the file by input.c.  Fields are those of script_fields.c, for each event's type; names come from symbol_names.c,
+ * tracepoints' fields from tracepoint_format.c.  The text is perf 6.1's, and compared with it by tests.  Output is gathered in out.h.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #include "raw_dump.h"
 #include "record_words.h"
 #include "script_fields.h"
-#include "symbols.h"
+#include "symbol_names.h"
 #include "tools.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 /* Records beside the samples, by the options that show them. */
 enum {

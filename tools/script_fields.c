@@ -4,8 +4,8 @@
  */
 #include "nearest.h"
 #include "script_fields.h"
-#include "symbols.h"
-#include "tracepoint.h"
+#include "symbol_names.h"
+#include "tracepoint_format.h"
 
 static const struct {
 	const char *name;

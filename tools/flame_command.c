@@ -1,4 +1,4 @@
-/* flame.c - `perfring flame` and `perfring html`: a page with the flame graph of a perf.data file, and one with its samples over
+/* flame_command.c - `perfring flame` and `perfring html`: a page with the flame graph of a perf.data file, and one with its samples over
  * time, too.
  *
  * profile_input.c reads the samples, profile.h writes the page, profile_output.c opens the file.  html is flame with the samples

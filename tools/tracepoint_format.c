@@ -1,8 +1,8 @@
-/* tracepoint.c - formats of tracepoints: parsed by libtraceevent, in a child first; payloads read, turned and printed.
+/* tracepoint_format.c - formats of tracepoints: parsed by libtraceevent, in a child first; payloads read, turned and printed.
  *
  * dump, script, convert, report and evlist ask for fields by event.  The only file that includes libtraceevent; without it all is
  * unknown, and the commands show bytes.  Formats and payloads are foreign: lengths are compared with the payload, and a format's
- * size is bounded (limits.h).
+ * size is bounded (format_limits.h).
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "limits.h"
+#include "format_limits.h"
 #include "tools.h"
-#include "tracepoint.h"
+#include "tracepoint_format.h"
 
 enum {
 	MAX_FORMATS = 1 << 16, /* their numbers have 16 bits: common_type */

@@ -1,11 +1,11 @@
-/* symbols.h - from an address to a name: of user objects and of the kernel, by names.h.
+/* symbol_names.h - from an address to a name: of user objects and of the kernel, by names.h.
  *
  * What exceeds a bound has no name; the first such object is reported on stderr.
  *
  * One thread; names are valid until tool_symbols_close.
  */
-#ifndef PERFRING_TOOLS_SYMBOLS_H
-#define PERFRING_TOOLS_SYMBOLS_H
+#ifndef PERFRING_TOOLS_SYMBOL_NAMES_H
+#define PERFRING_TOOLS_SYMBOL_NAMES_H
 
 #include <perfring/names.h>
 #include "machine.h"

@@ -1,15 +1,15 @@
-/* limits.h - the most that the commands read of formats; docs/limits.md has these and the libraries'.
+/* format_limits.h - the most that the commands read of formats; docs/limits.md has these and the libraries'.
  *
  * What exceeds a bound stays a number or bytes, and is reported once.  Bounds are several times what is known to exist.
  *
- * tracepoint.c includes it.
+ * tracepoint_format.c includes it.
  */
-#ifndef PERFRING_TOOLS_LIMITS_H
-#define PERFRING_TOOLS_LIMITS_H
+#ifndef PERFRING_TOOLS_FORMAT_LIMITS_H
+#define PERFRING_TOOLS_FORMAT_LIMITS_H
 
 #include <stdint.h>
 
-/* Formats of tracepoints (tracepoint.c): a kernel's longest has 14 KiB, all of them together 5 MiB. */
+/* Formats of tracepoints (tracepoint_format.c): a kernel's longest has 14 KiB, all of them together 5 MiB. */
 
 /* Bytes of one format with the name of its system, and of all that are parsed for one perf.data file. */
 #define TOOL_LIMIT_FORMAT (256u << 10)

@@ -1,4 +1,4 @@
-/* symbols.c - from an address to a name, for the commands: names.h, and what it reports in words.
+/* symbol_names.c - from an address to a name, for the commands: names.h, and what it reports in words.
  *
  * tool_symbols_ functions: for script, dump, report, top, flame, html, export and record --unwind.  Complaints come once for each
  * kind.
@@ -10,7 +10,7 @@
 #include <perfring/config.h>
 #include <perfring/names.h>
 #include "package.h"
-#include "symbols.h"
+#include "symbol_names.h"
 #include "tools.h"
 
 /* Why an address has no name, and an object no names. */

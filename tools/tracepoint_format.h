@@ -1,12 +1,12 @@
-/* tracepoint.h - fields of tracepoints by name, as the file's TRACING_DATA lays them out, or this machine's tracefs.
+/* tracepoint_format.h - fields of tracepoints by name, as the file's TRACING_DATA lays them out, or this machine's tracefs.
  *
  * Formats are a file's: libtraceevent parses each in a child first, and one that ends the child is not used.
  */
-#ifndef PERFRING_TOOLS_TRACEPOINT_H
-#define PERFRING_TOOLS_TRACEPOINT_H
+#ifndef PERFRING_TOOLS_TRACEPOINT_FORMAT_H
+#define PERFRING_TOOLS_TRACEPOINT_FORMAT_H
 
 #include <perfring/file.h>
-#include "symbols.h"
+#include "symbol_names.h"
 
 enum tool_tracepoint_kind {
 	TOOL_TRACEPOINT_DECIMAL,
