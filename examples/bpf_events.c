@@ -36,7 +36,7 @@ static int attach(int map)
 int main(void)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_BPF_OUTPUT,
-				       .sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_RAW, .sample_period = 1,
+				       .sample_type = PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_RAW, .sample_period = 1,
 				       .sample_id_all = 1};
 	union bpf_attr array = {.map_type = BPF_MAP_TYPE_PERF_EVENT_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 4096};
 	int map = bpf(BPF_MAP_CREATE, &array), shown = 0;

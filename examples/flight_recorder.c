@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		return refuse("usage", "flight_recorder FILE");
 	perfring_event_parse("cpu-clock", &attr, NULL);
-	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+	attr.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD;
 	attr.comm = attr.mmap = attr.mmap2 = attr.task = attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
 	if (perfring_target_open(&target) || perfring_target_add_cpus(target, NULL) || perfring_session_open(&session, 128) ||

@@ -28,8 +28,8 @@ static int work(const char *file)
 	point = perfring_soft_define("app:event");
 	attr.type = point->type;
 	attr.config = point->config;
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
-			   PERF_SAMPLE_RAW;
+	attr.sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CPU |
+			   PERFRING_SAMPLE_RAW;
 	if (perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL) || perfring_soft_map_files(event, 256, file, -1))
 		return 1;
 	signal(SIGALRM, on_timer);

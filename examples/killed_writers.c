@@ -35,7 +35,7 @@ static int write_on(const char *file, int begun)
 	point = perfring_soft_define("app:number");
 	attr.type = point->type;
 	attr.config = point->config;
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW;
+	attr.sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_RAW;
 	if (perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL) || perfring_soft_map_files(event, 1024, file, -1))
 		return 1;
 	for (uintptr_t i = 0; i < THREADS; i++)

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	if ((ret = perfring_session_snapshot(session))) /* pauses, copies, goes on; also in the middle of it all */
 		return refuse("snapshot", ret, ret == -EBADMSG ? perfring_session_fault(session, NULL).what : "");
 	while (perfring_session_next(session, &item) == 1) /* in time order */
-		if (item.record->type == PERF_RECORD_SAMPLE)
+		if (item.record->type == PERFRING_RECORD_SAMPLE)
 			perfring_record_text(item.format, item.record, last[count++ % LAST], sizeof(last[0]));
 	for (uint64_t i = count > LAST ? count - LAST : 0; i < count; i++)
 		puts(last[i % LAST]);

@@ -31,8 +31,8 @@ int main(void)
 	struct perfring_item item;
 	int ret;
 
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
-			   PERF_SAMPLE_PERIOD;
+	attr.sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CALLCHAIN |
+			   PERFRING_SAMPLE_PERIOD;
 	if (perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL) || perfring_soft_map(event, 64, -1) ||
 	    perfring_soft_set_unwind(event, true) || perfring_session_open(&session, 0) ||
 	    perfring_session_add_set(session, perfring_soft_rings(event), -1, 0) || perfring_profile_open(&profile, NULL) ||

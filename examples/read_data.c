@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	if (one == 0) {
 		while ((one = perfring_file_next(data, &item)) == 1) {
 			kinds[item.record->type < 128 ? item.record->type : 0]++;
-			if (item.record->type == PERF_RECORD_SAMPLE && item.format && item.format->index < 64)
+			if (item.record->type == PERFRING_RECORD_SAMPLE && item.format && item.format->index < 64)
 				samples[item.format->index]++;
 		}
 	}

@@ -39,8 +39,8 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		return refuse("usage", "record_all FILE [SECONDS]");
 	perfring_event_parse("cpu-clock", &attr, NULL);
-	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-			   PERF_SAMPLE_CALLCHAIN;
+	attr.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD |
+			   PERFRING_SAMPLE_CALLCHAIN;
 	attr.comm = attr.mmap = attr.mmap2 = attr.task = 1;
 	if (perfring_target_open(&target) || perfring_target_add_cpus(target, NULL) || perfring_session_open(&session, 0) ||
 	    perfring_session_configure(session, PERFRING_SESSION_SHRINK, PERFRING_FALLBACK_ALL))

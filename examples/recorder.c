@@ -14,7 +14,7 @@ static const struct perf_event_attr attr = {
 	.type = PERF_TYPE_SOFTWARE,
 	.size = sizeof(attr),
 	.config = PERF_COUNT_SW_BPF_OUTPUT,
-	.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+	.sample_type = PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_RAW,
 	.use_clockid = 1,
 	.clockid = CLOCK_MONOTONIC,
 };

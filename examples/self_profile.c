@@ -24,14 +24,14 @@ int main(void)
 	struct perfring_item item;
 	uint64_t inside = 0, all = 0;
 
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD;
+	attr.sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD;
 	if (perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL) || perfring_soft_map(event, 64, -1) ||
 	    perfring_session_open(&session, 0) || perfring_session_add_set(session, perfring_soft_rings(event), -1, 0))
 		return perror("self_profile"), 1;
 	work(); /* here and in every thread that joins (perfring_soft_join) */
 	perfring_session_flush(session);
 	while (perfring_session_next(session, &item) == 1)
-		if (item.record->type == PERF_RECORD_SAMPLE && !perfring_sample_decode(item.format, item.record, &sample, NULL)) {
+		if (item.record->type == PERFRING_RECORD_SAMPLE && !perfring_sample_decode(item.format, item.record, &sample, NULL)) {
 			all += sample.period; /* ns of CPU time */
 			if (sample.ip - (uintptr_t)work < 200)
 				inside += sample.period;

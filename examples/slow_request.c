@@ -27,7 +27,7 @@ static int observe(struct perfring_session **session, struct perf_event_attr *at
 	struct perfring_target *target;
 
 	perfring_event_parse("cpu-clock:u", attr, NULL);
-	attr->sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;
+	attr->sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_CALLCHAIN;
 	attr->inherit = attr->sample_id_all = attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
 	if (perfring_target_open(&target) || perfring_target_add_cpus(target, NULL) ||
@@ -53,7 +53,7 @@ static int save(struct perfring_session *session, int fd, char **argv, uint64_t 
 	    !(ret = perfring_file_writer_describe(writer, argv)) && !(ret = perfring_file_writer_begin(writer)))
 		ret = perfring_file_writer_put_process(writer, getpid());
 	while (!ret && perfring_session_next(session, &item) == 1)
-		if (item.time >= from && item.record->type == PERF_RECORD_SAMPLE) {
+		if (item.time >= from && item.record->type == PERFRING_RECORD_SAMPLE) {
 			ret = perfring_file_writer_put_item(writer, &item);
 			samples++;
 		}

@@ -35,8 +35,8 @@ int main(int argc, char **argv)
 		return fputs("usage: spans FILE\n", stderr), 2;
 	attr.type = query->type;
 	attr.config = query->config;
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
-			   PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW;
+	attr.sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_ADDR |
+			   PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_RAW;
 	attr.comm = attr.mmap = attr.mmap2 = attr.task = 1;
 	if (perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL) || perfring_soft_map(event, 64, -1) ||
 	    perfring_soft_put_state(event) < 0 || perfring_session_open(&session, 0) ||

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	struct perfring_item item;
 
 	perfring_event_parse("cycles", &attr, NULL);
-	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+	attr.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CALLCHAIN;
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
 	if (perfring_target_open(&target) || perfring_target_add_cpus(target, NULL) || perfring_session_open(&session, 0) ||
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	perfring_session_now(session, &start);
 	while (now < start + seconds * 1000000000 && perfring_session_wait(session, 100) >= 0) {
 		while (perfring_session_next(session, &item) == 1)
-			if (item.record->type == PERF_RECORD_SAMPLE &&
+			if (item.record->type == PERFRING_RECORD_SAMPLE &&
 			    !perfring_sample_decode(item.format, item.record, &sample, NULL)) {
 				struct perfring_callchain chain = perfring_callchain_init(&sample.callchain);
 
