@@ -3,7 +3,6 @@
 #define PERFRING_OS_HUGE_PAGES_H
 
 #include <stddef.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 

@@ -19,15 +19,22 @@
 
 #include "elf_image.h"
 
+/* ch_type of ELF. */
+enum {
+	ZLIB = 1,
+	ZSTD = 2,
+};
+
 enum {
 	GNU_HEADER = 12,       /* of .zdebug: "ZLIB", and the size, the first byte the highest */
 	ZLIB_RATIO = 1032,     /* 258 bytes of two bits */
 	ZSTD_RATIO = 32 << 10, /* a block of 128 KiB of four bytes */
 };
 
-int perfring_packed_check(uint64_t by, uint64_t packed_size, uint64_t size)
+/* Whether bytes can inflate to that size, which a header names.  Returns 0 or -EINVAL. */
+static int check(uint64_t by, uint64_t packed_size, uint64_t size)
 {
-	uint64_t ratio = by == PERFRING_PACKED_ZLIB ? ZLIB_RATIO : ZSTD_RATIO;
+	uint64_t ratio = by == ZLIB ? ZLIB_RATIO : ZSTD_RATIO;
 
 	return size / ratio > packed_size ? -EINVAL : 0;
 }
@@ -76,12 +83,13 @@ static int inflate_zstd(const unsigned char *packed, uint64_t packed_size, unsig
 #endif
 }
 
-int perfring_packed_inflate(uint64_t by, const unsigned char *packed, uint64_t packed_size, unsigned char *bytes,
-			    uint64_t size)
+/* Inflates all of the bytes, to exactly `size`.  Returns 0; -EINVAL (they are damaged, or of another size), -EOPNOTSUPP (by
+ * another packer, or one that this library is built without), -ENOMEM. */
+static int inflate_by(uint64_t by, const unsigned char *packed, uint64_t packed_size, unsigned char *bytes, uint64_t size)
 {
-	if (by == PERFRING_PACKED_ZLIB)
+	if (by == ZLIB)
 		return inflate_zlib(packed, packed_size, bytes, size);
-	return by == PERFRING_PACKED_ZSTD ? inflate_zstd(packed, packed_size, bytes, size) : -EOPNOTSUPP;
+	return by == ZSTD ? inflate_zstd(packed, packed_size, bytes, size) : -EOPNOTSUPP;
 }
 
 /* Replaces packed bytes, which follow a header, by what they inflate to. */
@@ -89,7 +97,7 @@ static int unpack(struct perfring_elf_budget *budget, unsigned char **bytes, uin
 		  uint64_t size)
 {
 	unsigned char *inflated;
-	int error = perfring_packed_check(by, *bytes_size - header, size);
+	int error = check(by, *bytes_size - header, size);
 
 	if (!error)
 		error = perfring_elf_charge(budget, size);
@@ -98,7 +106,7 @@ static int unpack(struct perfring_elf_budget *budget, unsigned char **bytes, uin
 	inflated = malloc((size_t)size + 1);
 	if (!inflated)
 		return -ENOMEM;
-	error = perfring_packed_inflate(by, *bytes + header, *bytes_size - header, inflated, size);
+	error = inflate_by(by, *bytes + header, *bytes_size - header, inflated, size);
 	inflated[error ? 0 : size] = 0;
 	free(*bytes);
 	*bytes = inflated;
@@ -126,5 +134,5 @@ int perfring_packed_read(const struct perfring_elf_image *image, const struct pe
 		return 0;
 	for (int i = 4; i < GNU_HEADER; i++)
 		size = size << 8 | (*bytes)[i];
-	return unpack(image->budget, bytes, bytes_size, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
+	return unpack(image->budget, bytes, bytes_size, ZLIB, GNU_HEADER, size);
 }
