@@ -337,11 +337,14 @@ bool perfring_stacks_innermost(struct perfring_sample *sample, uint32_t modes)
 	const struct perfring_list own = own_chain(sample);
 	struct perfring_unwind_registers registers = {.ip = 0};
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	bool has_registers = get_registers(sample, &registers), found = false;
-	uint64_t nr = has_registers ? count_before_user(&own) : own.nr, ip = registers.ip;
+	bool has_registers, found = false;
+	uint64_t nr, ip;
 
 	if (sample->present & PERFRING_SAMPLE_IP && modes >> cpumode & 1)
 		return true;
+	has_registers = get_registers(sample, &registers);
+	nr = has_registers ? count_before_user(&own) : own.nr;
+	ip = registers.ip;
 	for (uint64_t i = 0; !found && i < nr; i++) {
 		found = perfring_stacks_frame(own.words[i], &cpumode) && modes >> cpumode & 1;
 		if (found)
