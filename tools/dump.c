@@ -514,10 +514,11 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 static void take_sample(struct dump *dump, const struct perfring_item *item, struct perfring_sample *sample)
 {
 	const struct perfring_format *format;
+	bool more;
 
 	tool_symbols_advance(dump->symbols, item->time);
-	perfring_split_begin(dump->input.split, item->format, sample);
-	while (tool_input_event(&dump->input, &format))
+	for (more = tool_input_event(&dump->input, item->format, sample, &format); more;
+	     more = tool_input_more(&dump->input, &format))
 		print_sample(dump, item, format, sample);
 }
 

@@ -290,9 +290,9 @@ int tool_input_end(struct tool_input *input)
 	return input->faults ? TOOL_FAILED : TOOL_DONE;
 }
 
-bool tool_input_event(struct tool_input *input, const struct perfring_format **format)
+bool tool_input_split(struct tool_input *input, const struct perfring_format **event)
 {
-	int one = perfring_split_next(input->split, format);
+	int one = perfring_split_next(input->split, event);
 
 	if (one < 0)
 		end_without_memory();

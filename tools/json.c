@@ -870,7 +870,7 @@ static void put_head(FILE *out, const struct tool_input *input, const struct per
 bool tool_json_record(FILE *out, struct tool_input *input, struct tool_tracepoints *tracepoints,
 		      const struct perfring_item *item, struct perfring_fault *fault)
 {
-	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
+	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE, more;
 	const struct perfring_format *format;
 	struct perfring_record record;
 	struct perfring_sample sample;
@@ -882,8 +882,8 @@ bool tool_json_record(FILE *out, struct tool_input *input, struct tool_tracepoin
 	else
 		error = item->format ? perfring_sample_decode(item->format, item->record, &sample, fault) : -EINVAL;
 	if (is_sample && !error) {
-		perfring_split_begin(input->split, item->format, &sample);
-		while (tool_input_event(input, &format)) {
+		for (more = tool_input_event(input, item->format, &sample, &format); more;
+		     more = tool_input_more(input, &format)) {
 			put_head(out, input, item, format);
 			put_sample(out, tracepoints, item, &sample);
 			fputs("}\n", out);

@@ -24,6 +24,7 @@ static void take_sample(struct tool_counts *counts, struct tool_input *input, co
 {
 	const struct perfring_format *format;
 	struct perfring_sample sample;
+	bool more;
 
 	if (!item->format)
 		return;
@@ -31,8 +32,7 @@ static void take_sample(struct tool_counts *counts, struct tool_input *input, co
 		counts_of(counts, item->format->index)->samples++;
 		return;
 	}
-	perfring_split_begin(input->split, item->format, &sample);
-	while (tool_input_event(input, &format))
+	for (more = tool_input_event(input, item->format, &sample, &format); more; more = tool_input_more(input, &format))
 		counts_of(counts, format->index)->samples++;
 }
 

@@ -522,6 +522,7 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
 		bool counts = perfring_filter_counts(&report->filter, &sample);
 		const struct perfring_sample *shown = report->recorded = &sample;
+		bool more;
 
 		if (report->filter.frames) {
 			moved = sample;
@@ -533,8 +534,8 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 		report->has_stack = false;
 		if (counts && sample.present & PERFRING_SAMPLE_TIME)
 			take_time(report, sample.time);
-		perfring_split_begin(report->input.split, item->format, &sample);
-		while (tool_input_event(&report->input, &format))
+		for (more = tool_input_event(&report->input, item->format, &sample, &format); more;
+		     more = tool_input_more(&report->input, &format))
 			if (counts && tool_filter_wants(&report->filter, report->input.data, format->index))
 				take_sample(report, format, shown);
 	} else {

@@ -390,7 +390,7 @@ static void take_sample(struct script *script, const struct perfring_item *item,
 	const struct perfring_format *format;
 	struct perfring_sample recorded;
 	struct perfring_name symbol;
-	bool shown;
+	bool shown, more;
 
 	script->recorded = sample;
 	if (script->filter.frames) {
@@ -399,8 +399,8 @@ static void take_sample(struct script *script, const struct perfring_item *item,
 	}
 	tool_symbols_advance(script->symbols, item->time);
 	shown = is_shown(script, sample, comm, &symbol);
-	perfring_split_begin(script->input.split, item->format, sample);
-	while (tool_input_event(&script->input, &format))
+	for (more = tool_input_event(&script->input, item->format, sample, &format); more;
+	     more = tool_input_more(&script->input, &format))
 		if (shown && tool_filter_wants(&script->filter, script->input.data, format->index))
 			put_sample(script, format, sample, comm, &symbol);
 }

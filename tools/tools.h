@@ -95,6 +95,7 @@ struct tool_input {
 	const char *path;
 	struct perfring_file *data;
 	struct perfring_split *split;
+	bool has_read; /* tool_input_event: the last sample has read its group */
 	uint64_t faults;
 	uint64_t unknown_counts; /* in samples of groups, which `split` does not count */
 	uint64_t aux, aux_truncated, aux_partial, aux_collisions; /* AUX records, and with which flags */
@@ -154,8 +155,26 @@ bool tool_input_has_chains(const struct tool_input *input);
 /* Reports a fault inside the last record. */
 void tool_input_fault(struct tool_input *input, const struct perfring_fault *fault);
 
-/* The next event that a sample counts for, after perfring_split_begin on the input's split: false after the last. */
-bool tool_input_event(struct tool_input *input, const struct perfring_format **format);
+/* For tool_input_event: the next event of a sample that has read its group. */
+bool tool_input_split(struct tool_input *input, const struct perfring_format **event);
+
+/* The first event that a sample of the format counts for, and the next: false after the last.  A sample that has read its group counts
+ * for each event of it that went on, with that event's period; any other for the format's event. */
+static inline bool tool_input_event(struct tool_input *input, const struct perfring_format *format,
+				    struct perfring_sample *sample, const struct perfring_format **event)
+{
+	*event = format;
+	input->has_read = sample->present & PERFRING_SAMPLE_READ;
+	if (!input->has_read)
+		return true;
+	perfring_split_begin(input->split, format, sample);
+	return tool_input_split(input, event);
+}
+
+static inline bool tool_input_more(struct tool_input *input, const struct perfring_format **event)
+{
+	return input->has_read && tool_input_split(input, event);
+}
 
 /* The weight of a sample of this event: its PERIOD, or the event's fixed period, as in perf. */
 uint64_t tool_input_period(const struct tool_input *input, const struct perfring_format *format,
