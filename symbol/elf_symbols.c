@@ -196,9 +196,7 @@ int perfring_elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, cons
 	symbols->error_path = reading.budget.error_path;
 	if (reading.budget.no_memory)
 		return -ENOMEM;
-	if (!error)
-		perfring_symbol_table_sort(&symbols->table, demangles);
-	return error;
+	return error ? error : perfring_symbol_table_sort(&symbols->table, demangles);
 }
 
 int perfring_elf_symbols_read_segments(struct perfring_elf_symbols *symbols, int fd, uint64_t *left)

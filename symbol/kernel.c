@@ -201,10 +201,9 @@ static int take_source(struct perfring_symbol_object *object, struct source *sou
 		object->why = PERFRING_SYMBOL_OTHER_BOOT;
 	} else {
 		move(table, difference);
-		if (source->is_image)
-			perfring_symbol_table_sort(table, false);
-		else
-			perfring_symbol_table_sort_last(table);
+		error = source->is_image ? perfring_symbol_table_sort(table, false) : perfring_symbol_table_sort_last(table);
+		if (error)
+			return error;
 		end_modules(table);
 		object->why = PERFRING_SYMBOL_KNOWN;
 	}

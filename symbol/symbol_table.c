@@ -9,7 +9,9 @@
 #include "symbol_table.h"
 
 enum {
-	TEXT = 4096, /* of a demangled name that is compared */
+	TEXT = 4096,     /* of a demangled name that is compared */
+	DIGIT_BITS = 11, /* that a pass of the sort looks at */
+	DIGIT_MASK = (1 << DIGIT_BITS) - 1,
 };
 
 int perfring_symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
@@ -19,19 +21,52 @@ int perfring_symbol_table_add(struct perfring_symbol_table *table, uint64_t star
 
 	if (error)
 		return error;
-	table->entries[table->count] = (struct perfring_symbol_entry){
-		.start = start, .end = end, .name = name, .order = table->count, .flags = (uint8_t)flags};
+	table->entries[table->count] =
+		(struct perfring_symbol_entry){.start = start, .end = end, .name = name, .flags = (uint8_t)flags};
 	table->count++;
 	return 0;
 }
 
-static int compare_entries(const void *a, const void *b)
+/* Sorts by some bits of the addresses; equal ones stay in their order.  Returns the sorted list: `other`, or the same if these bits
+ * are equal in all. */
+static struct perfring_symbol_entry *sort_by(struct perfring_symbol_entry *list, struct perfring_symbol_entry *other,
+					     uint32_t count, unsigned shift)
 {
-	const struct perfring_symbol_entry *one = a, *other = b;
+	uint32_t places[1 << DIGIT_BITS] = {0}, at = 0;
 
-	if (one->start != other->start)
-		return one->start < other->start ? -1 : 1;
-	return one->order < other->order ? -1 : one->order > other->order;
+	for (uint32_t i = 0; i < count; i++)
+		places[list[i].start >> shift & DIGIT_MASK]++;
+	if (places[list[0].start >> shift & DIGIT_MASK] == count)
+		return list;
+	for (uint32_t i = 0; i <= DIGIT_MASK; i++) {
+		uint32_t these = places[i];
+
+		places[i] = at;
+		at += these;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		other[places[list[i].start >> shift & DIGIT_MASK]++] = list[i];
+	return other;
+}
+
+/* Sorts by addresses, from their lowest bits on; of one address in the order of their additions.  Returns 0 or -ENOMEM. */
+static int sort_entries(struct perfring_symbol_table *table)
+{
+	struct perfring_symbol_entry *list = table->entries, *other = NULL;
+
+	if (perfring_os_array_resize(&other, table->count, sizeof(*other)))
+		return -ENOMEM;
+	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
+		struct perfring_symbol_entry *sorted = sort_by(list, other, table->count, shift);
+
+		other = sorted == list ? other : list;
+		list = sorted;
+	}
+	if (list != table->entries)
+		table->capacity = table->count;
+	table->entries = list;
+	free(other);
+	return 0;
 }
 
 /* Of two with one address.  Names that are mangled alike, such as those of a constructor, are compared as they are. */
@@ -62,18 +97,20 @@ static uint64_t page_after(uint64_t start)
 	return start < UINT64_MAX - 8192 ? (start + 4095) / 4096 * 4096 + 4096 : UINT64_MAX;
 }
 
-static void sort(struct perfring_symbol_table *table, bool demangles, bool prefers_last)
+static int sort(struct perfring_symbol_table *table, bool demangles, bool prefers_last)
 {
-	struct perfring_symbol_entry *entries = table->entries;
+	const struct perfring_symbol_entry *added = table->entries;
+	struct perfring_symbol_entry *entries;
 	uint32_t i, count = 0;
 
 	if (!table->count)
-		return;
+		return 0;
 	/* kallsyms is in order already */
-	for (i = 1; i < table->count && entries[i - 1].start <= entries[i].start; i++)
+	for (i = 1; i < table->count && added[i - 1].start <= added[i].start; i++)
 		;
-	if (i < table->count)
-		qsort(entries, table->count, sizeof(*entries), compare_entries);
+	if (i < table->count && sort_entries(table))
+		return -ENOMEM;
+	entries = table->entries;
 	for (i = 0; i < table->count; i++) {
 		if (!count || entries[count - 1].start != entries[i].start)
 			entries[count++] = entries[i];
@@ -88,16 +125,17 @@ static void sort(struct perfring_symbol_table *table, bool demangles, bool prefe
 		else if (!(entries[i].flags & PERFRING_ENTRY_SIZED) && i + 1 < count &&
 			 entries[i].end > entries[i + 1].start)
 			entries[i].end = entries[i + 1].start;
+	return 0;
 }
 
-void perfring_symbol_table_sort(struct perfring_symbol_table *table, bool demangles)
+int perfring_symbol_table_sort(struct perfring_symbol_table *table, bool demangles)
 {
-	sort(table, demangles, false);
+	return sort(table, demangles, false);
 }
 
-void perfring_symbol_table_sort_last(struct perfring_symbol_table *table)
+int perfring_symbol_table_sort_last(struct perfring_symbol_table *table)
 {
-	sort(table, false, true);
+	return sort(table, false, true);
 }
 
 struct perfring_symbol_entry *perfring_symbol_table_find(const struct perfring_symbol_table *table, uint64_t address)

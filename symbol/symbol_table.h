@@ -15,7 +15,6 @@ struct perfring_symbol_entry {
 	uint64_t start;
 	uint64_t end;
 	const char *name;
-	uint32_t order; /* the number of its addition */
 	uint8_t flags;
 	bool is_shown;   /* the name is as it is shown: demangled, or not mangled */
 	bool has_module; /* after the name and a NUL stands "[module]" */
@@ -39,11 +38,11 @@ enum {
 int perfring_symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
 			      unsigned flags);
 
-/* Sorts the table, once, after the last addition.  demangles: names are shown demangled. */
-void perfring_symbol_table_sort(struct perfring_symbol_table *table, bool demangles);
+/* Sorts the table, once, after the last addition.  demangles: names are shown demangled.  Returns 0 or -ENOMEM. */
+int perfring_symbol_table_sort(struct perfring_symbol_table *table, bool demangles);
 
 /* The same, but at one address the last addition is preferred. */
-void perfring_symbol_table_sort_last(struct perfring_symbol_table *table);
+int perfring_symbol_table_sort_last(struct perfring_symbol_table *table);
 
 /* The symbol at an address, or NULL. */
 struct perfring_symbol_entry *perfring_symbol_table_find(const struct perfring_symbol_table *table, uint64_t address);
