@@ -31,16 +31,22 @@ struct chain {
 	uint64_t hash;
 	struct context context;
 	uint32_t stack;
-	uint8_t nr;     /* words; 0: the place is free */
+	uint8_t nr;     /* words; 0: none is kept */
 	uint8_t space;  /* for words */
 	bool is_called; /* all addresses are of calls */
 	uint64_t *words;
 };
 
+/* A chain that came once, or one that is kept since it came again: a recording of chains that all differ keeps none. */
+struct slot {
+	uint32_t tag;   /* some bits of the hash; 0: free, if there is no chain */
+	uint32_t chain; /* its number in `chains` + 1; 0: none yet */
+};
+
 struct place {
 	struct context context;
 	uint64_t ip;
-	uint32_t count; /* frames, the outermost first; 0: the place is free */
+	uint32_t count; /* frames, the outermost first; 0: none is kept */
 	uint32_t frames[PLACE_FRAMES];
 };
 
@@ -56,9 +62,13 @@ struct perfring_chains {
 	uint32_t modes; /* of the frames that are kept: bits 1 << cpumode */
 	struct perfring_names *names;
 	struct perfring_profile *profile; /* of the sample */
-	struct chain *chains;             /* sets, one after the other */
-	uint32_t next;                    /* of a full set, the end of the number of the chain that is replaced */
-	struct place *places;
+	struct slot *slots;               /* sets, one after the other */
+	struct chain *chains;             /* each of one slot */
+	uint32_t chain_count, chain_capacity;
+	uint32_t next;         /* of a full set, the end of the number of the slot that is replaced */
+	uint32_t *place_slots; /* numbers in `places` + 1; 0: free */
+	struct place *places;  /* each of one slot */
+	uint32_t place_count, place_capacity;
 	struct step *steps; /* of one chain */
 	size_t step_capacity;
 };
@@ -167,16 +177,35 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 29;
 }
 
+/* The place for an address; NULL without memory. */
+static struct place *place_of(struct perfring_chains *chains, const struct context *context, uint64_t ip)
+{
+	uint64_t hash = mix(mix(context->pid, context->cpumode), ip);
+	uint32_t *slot = &chains->place_slots[hash >> (64 - PLACE_BITS)];
+
+	if (!*slot) {
+		if (perfring_os_array_grow(&chains->places, chains->place_count, &chains->place_capacity,
+					   sizeof(*chains->places)))
+			return NULL;
+		chains->places[chains->place_count++].count = 0;
+		*slot = chains->place_count;
+	}
+	return &chains->places[*slot - 1];
+}
+
 /* Adds the frames at an address to a caller's stack.  Returns 0 or -ENOMEM. */
 static int push(struct perfring_chains *chains, uint32_t *stack, const struct context *context, uint64_t ip,
 		bool is_return)
 {
 	uint32_t found[MOST_FRAMES];
-	uint64_t hash = mix(mix(context->pid, context->cpumode), ip - is_return);
-	struct place *place = &chains->places[hash >> (64 - PLACE_BITS)];
-	const uint32_t *frames = place->frames;
-	uint32_t count = place->count;
+	struct place *place = place_of(chains, context, ip - is_return);
+	const uint32_t *frames;
+	uint32_t count;
 
+	if (!place)
+		return -ENOMEM;
+	frames = place->frames;
+	count = place->count;
 	if (!count || place->ip != ip - is_return || !is_same(&place->context, context)) {
 		int added = add_frames(chains, context, ip, is_return, found);
 
@@ -263,53 +292,79 @@ static bool has_words(const struct chain *chain, const struct perfring_list *lis
 	return !difference;
 }
 
-/* A place of a set for a chain that is not in it; it is free until its stack is known.  Returns NULL without memory. */
-static struct chain *replace(struct perfring_chains *chains, struct chain *set, const struct perfring_list *list)
+static bool is_kept(const struct perfring_chains *chains, const struct slot *slot)
 {
-	struct chain *chain = &set[chains->next++ % CHAIN_WAYS];
-	uint8_t space = (uint8_t)((list->nr + 15) / 16 * 16);
-
-	for (uint32_t i = 0; chain->nr && i < CHAIN_WAYS; i++)
-		if (!set[i].nr)
-			chain = &set[i];
-	chain->nr = 0;
-	if (chain->space < list->nr) {
-		free(chain->words);
-		chain->space = 0;
-		chain->words = malloc(space * sizeof(*chain->words));
-		if (!chain->words)
-			return NULL;
-		chain->space = space;
-	}
-	return chain;
+	return slot->chain && chains->chains[slot->chain - 1].nr;
 }
 
-/* The stack of a chain that is kept, or becomes so. */
+/* Notes a chain that came once in a slot of its set: instead of another one that did, or of any. */
+static void note(struct perfring_chains *chains, struct slot *set, uint32_t tag)
+{
+	struct slot *slot = &set[chains->next++ % CHAIN_WAYS];
+
+	for (uint32_t i = 0; is_kept(chains, slot) && i < CHAIN_WAYS; i++)
+		if (!is_kept(chains, &set[i]))
+			slot = &set[i];
+	slot->tag = tag;
+	if (slot->chain)
+		chains->chains[slot->chain - 1].nr = 0;
+}
+
+/* Keeps a chain that came again.  Returns 0 or -ENOMEM. */
+static int keep(struct perfring_chains *chains, struct slot *slot, const struct chain *kept, const perfring_word *words)
+{
+	uint8_t space = (uint8_t)((kept->nr + 15) / 16 * 16);
+	struct chain *chain;
+
+	if (!slot->chain) {
+		if (perfring_os_array_grow(&chains->chains, chains->chain_count, &chains->chain_capacity,
+					   sizeof(*chains->chains)))
+			return -ENOMEM;
+		chains->chains[chains->chain_count++] = (struct chain){.nr = 0};
+		slot->chain = chains->chain_count;
+	}
+	chain = &chains->chains[slot->chain - 1];
+	if (chain->space < kept->nr) {
+		free(chain->words);
+		*chain = (struct chain){.words = malloc(space * sizeof(*chain->words))};
+		if (!chain->words)
+			return -ENOMEM;
+		chain->space = space;
+	}
+	space = chain->space;
+	memcpy(chain->words, words, kept->nr * sizeof(*chain->words));
+	*chain = (struct chain){kept->hash, kept->context, kept->stack, kept->nr, space, kept->is_called, chain->words};
+	return 0;
+}
+
+/* The stack of a chain that is kept, or is noted, or becomes so. */
 static int find_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *list,
 		      bool is_called, uint64_t hash, uint32_t *stack)
 {
-	struct chain *set = &chains->chains[(hash >> (64 - CHAIN_BITS)) * CHAIN_WAYS], *chain;
-	struct context first = *context;
+	struct slot *set = &chains->slots[(hash >> (64 - CHAIN_BITS)) * CHAIN_WAYS], *found = NULL;
+	struct chain key = {.hash = hash, .context = *context, .nr = (uint8_t)list->nr, .is_called = is_called};
+	uint32_t tag = (uint32_t)(hash >> (32 - CHAIN_BITS)) | 1;
 	int error;
 
-	for (chain = set; chain < set + CHAIN_WAYS; chain++)
-		if (chain->hash == hash && chain->nr == list->nr && chain->is_called == is_called &&
+	for (struct slot *slot = set; slot < set + CHAIN_WAYS; slot++) {
+		const struct chain *chain = slot->chain ? &chains->chains[slot->chain - 1] : NULL;
+
+		if (slot->tag != tag)
+			continue;
+		found = slot;
+		if (chain && chain->hash == hash && chain->nr == list->nr && chain->is_called == is_called &&
 		    is_same(&chain->context, context) && has_words(chain, list)) {
 			*stack = chain->stack;
 			return 0;
 		}
-	chain = replace(chains, set, list);
-	if (!chain)
-		return -ENOMEM;
+	}
 	error = add_stack(chains, context, list, is_called, stack);
+	key.stack = *stack;
 	if (error)
 		return error;
-	chain->hash = hash;
-	chain->context = first;
-	chain->is_called = is_called;
-	chain->stack = *stack;
-	chain->nr = (uint8_t)list->nr;
-	memcpy(chain->words, list->words, (size_t)list->nr * sizeof(*chain->words));
+	if (found)
+		return keep(chains, found, &key, list->words);
+	note(chains, set, tag);
 	return 0;
 }
 
@@ -346,9 +401,9 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 void perfring_chains_renew(struct perfring_chains *chains)
 {
 	/* indexes of the old tables */
-	for (size_t i = 0; i < (size_t)CHAIN_WAYS << CHAIN_BITS; i++)
+	for (uint32_t i = 0; i < chains->chain_count; i++)
 		chains->chains[i].nr = 0;
-	for (size_t i = 0; i < (size_t)1 << PLACE_BITS; i++)
+	for (uint32_t i = 0; i < chains->place_count; i++)
 		chains->places[i].count = 0;
 }
 
@@ -363,18 +418,20 @@ int perfring_chains_open(struct perfring_chains **result, struct perfring_names 
 	chains->options = options;
 	chains->modes = modes;
 	chains->names = names;
-	chains->chains = calloc((size_t)CHAIN_WAYS << CHAIN_BITS, sizeof(*chains->chains));
-	chains->places = calloc((size_t)1 << PLACE_BITS, sizeof(*chains->places));
-	return chains->chains && chains->places ? 0 : -ENOMEM;
+	chains->slots = calloc((size_t)CHAIN_WAYS << CHAIN_BITS, sizeof(*chains->slots));
+	chains->place_slots = calloc((size_t)1 << PLACE_BITS, sizeof(*chains->place_slots));
+	return chains->slots && chains->place_slots ? 0 : -ENOMEM;
 }
 
 void perfring_chains_close(struct perfring_chains *chains)
 {
 	if (!chains)
 		return;
-	for (size_t i = 0; chains->chains && i < (size_t)CHAIN_WAYS << CHAIN_BITS; i++)
+	for (uint32_t i = 0; i < chains->chain_count; i++)
 		free(chains->chains[i].words);
+	free(chains->slots);
 	free(chains->chains);
+	free(chains->place_slots);
 	free(chains->places);
 	free(chains->steps);
 	free(chains);
