@@ -5,12 +5,12 @@
  * once for each event.
  */
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <perfring/profile_fill.h>
 #include <perfring/split.h>
+#include <perfring/waits.h>
 
 #include "chains.h"
 #include "os/array.h"
@@ -18,20 +18,17 @@
 
 enum {
 	THREADS = 256,         /* remembered, by the end of their tid */
-	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
 	COMM_TEXT = 16,
 	EVENT_NAME = 256,
 	TRACE_FLAGS_INTERRUPT = 0x18, /* of common_flags: in a hard or a soft interrupt (enum trace_flag_type of the kernel) */
 };
 
-/* A thread that left its CPU: since when, and where it waits. */
-struct waiting {
-	uint32_t tid;
-	uint32_t cpu;
-	uint32_t stack, thread;
-	uint64_t time;
-	bool is_ready; /* the kernel put another one in its place */
-	bool is_woken; /* the stack begins with who did it */
+/* What a wait's `own` is here: of the profile, and whether the stack begins with who ended the wait. */
+enum {
+	OWN_STACK,
+	OWN_THREAD,
+	OWN_CPU,
+	OWN_WOKEN,
 };
 
 /* A thread as the profile has it. */
@@ -64,12 +61,10 @@ struct perfring_profile_fill {
 	uint32_t event_count, event_capacity;
 	struct known_thread threads[THREADS];
 	uint32_t thread_names; /* changes with the names of threads, and is not 0 */
-	void *tree;            /* of `waiting`, by tid */
-	struct waiting **waiting;
-	uint32_t waiting_count, waiting_capacity;
+	struct perfring_waits *waits;
 	uint64_t last;      /* time of the last sample or switch */
 	uint32_t looked_at; /* events of the formats */
-	bool has_switches;
+	bool has_returns;
 	struct perfring_profile_fill_counts counts;
 };
 
@@ -129,7 +124,7 @@ static struct event *event_of(struct perfring_profile_fill *fill, const struct p
 	event->is_wanted = !events || perfring_filter_has_word(events, event->name);
 	event->is_interval = is_interval(event->name);
 	event->is_clock = is_software(attr, PERFRING_COUNT_SW_CPU_CLOCK) || is_software(attr, PERFRING_COUNT_SW_TASK_CLOCK);
-	event->is_switch = is_software(attr, PERFRING_COUNT_SW_CONTEXT_SWITCHES) && !attr->freq && attr->sample_period == 1;
+	event->is_switch = perfring_waits_is_switch(attr);
 	event->is_waking = attr && attr->type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, PERFRING_PROFILE_WAKING);
 	event->period = attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
 	if (event->is_waking)
@@ -170,14 +165,15 @@ int perfring_profile_fill_name(struct perfring_profile_fill *fill, uint32_t even
 	return 0;
 }
 
-/* Whether an event reports switches: without those returns are not known. */
-static bool has_switches(struct perfring_profile_fill *fill)
+/* Whether an event reports returns, of those that are known by now. */
+static bool has_returns(struct perfring_profile_fill *fill)
 {
-	const struct perfring_format *format;
+	uint32_t count = perfring_format_set_count(fill->formats);
 
-	for (; !fill->has_switches && (format = perfring_format_set_at(fill->formats, fill->looked_at)); fill->looked_at++)
-		fill->has_switches = format->flags >> PERFRING_ATTR_FLAG_context_switch & 1;
-	return fill->has_switches;
+	if (!fill->has_returns && fill->looked_at != count)
+		fill->has_returns = perfring_waits_has_returns(fill->formats);
+	fill->looked_at = count;
+	return fill->has_returns;
 }
 
 /* ---- threads ---- */
@@ -231,62 +227,14 @@ static void forget_threads(struct perfring_profile_fill *fill)
 
 /* ---- time off the CPU: from a context switch's sample to the record of the thread's return ---- */
 
-static int compare_tids(const void *a, const void *b)
-{
-	const struct waiting *one = a, *other = b;
-
-	return one->tid < other->tid ? -1 : one->tid > other->tid;
-}
-
-static int compare_waiting(const void *a, const void *b)
-{
-	return compare_tids(*(struct waiting *const *)a, *(struct waiting *const *)b);
-}
-
-static struct waiting *find_waiting(struct perfring_profile_fill *fill, uint32_t tid)
-{
-	const struct waiting key = {.tid = tid};
-	void *found = tfind(&key, &fill->tree, compare_tids);
-
-	return found ? *(struct waiting **)found : NULL;
-}
-
-/* Adds a thread that may wait.  Returns 0; -ENOSPC: too many do; -ENOMEM. */
-static int add_waiting(struct perfring_profile_fill *fill, uint32_t tid, struct waiting **waiting)
-{
-	if (fill->waiting_count == WAITING_MAX)
-		return -ENOSPC;
-	if (perfring_os_array_grow(&fill->waiting, fill->waiting_count, &fill->waiting_capacity, sizeof(struct waiting *)))
-		return -ENOMEM;
-	*waiting = calloc(1, sizeof(**waiting));
-	if (!*waiting)
-		return -ENOMEM;
-	(*waiting)->tid = tid;
-	if (!tsearch(*waiting, &fill->tree, compare_tids)) {
-		free(*waiting);
-		return -ENOMEM;
-	}
-	fill->waiting[fill->waiting_count++] = *waiting;
-	return 0;
-}
-
-static void forget_waiting(struct perfring_profile_fill *fill)
-{
-	tdestroy(fill->tree, free);
-	fill->tree = NULL;
-	fill->waiting_count = 0;
-}
-
 /* The sample of a switch: its thread waits from now on.  Returns 0; -ENOSPC: too many do; -ENOMEM. */
-static int begin_waiting(struct perfring_profile_fill *fill, const struct perfring_sample *sample,
-			 const struct perfring_profile_sample *one)
+static int begin_wait(struct perfring_profile_fill *fill, const struct perfring_sample *sample,
+		      const struct perfring_profile_sample *one)
 {
-	struct waiting *waiting = find_waiting(fill, sample->tid);
-	int error = waiting ? 0 : add_waiting(fill, sample->tid, &waiting);
-
-	if (!error)
-		*waiting = (struct waiting){sample->tid, one->cpu, one->stack, one->thread, one->time, false, false};
-	return error;
+	return perfring_waits_begin(fill->waits,
+				    &(struct perfring_wait){.tid = sample->tid,
+							    .begin = one->time,
+							    .own = {[OWN_STACK] = one->stack, [OWN_THREAD] = one->thread, [OWN_CPU] = one->cpu}});
 }
 
 /* Who ends a wait, as the innermost frame of the stack that waits: the first one that wakes the thread.  Returns 0 or -ENOMEM. */
@@ -294,44 +242,42 @@ static int take_waking(struct perfring_profile_fill *fill, const struct event *e
 {
 	struct perfring_profile_frame frame = {.kind = PERFRING_PROFILE_UNKNOWN};
 	char name[64], comm[COMM_TEXT];
-	struct waiting *waiting;
+	struct perfring_wait *wait;
 	uint64_t flags = 0;
 	int64_t index;
 	uint32_t tid;
 
 	if (!(sample->present & PERFRING_SAMPLE_RAW) || !perfring_waking_read(&event->fields, &sample->raw, &tid, &flags))
 		return 0;
-	waiting = find_waiting(fill, tid);
-	if (!waiting || !waiting->time || waiting->is_ready || waiting->is_woken)
+	wait = perfring_waits_find(fill->waits, tid);
+	if (!wait || wait->is_ready || wait->own[OWN_WOKEN])
 		return 0;
 	snprintf(name, sizeof(name), "[woken by %s]",
 		 flags & TRACE_FLAGS_INTERRUPT ? "an interrupt" : sample_comm(fill, sample, comm));
 	frame.name = name;
 	index = perfring_profile_add_frame(fill->profile, &frame);
 	if (index >= 0)
-		index = perfring_profile_add_stack(fill->profile, waiting->stack, (uint32_t)index);
+		index = perfring_profile_add_stack(fill->profile, (uint32_t)wait->own[OWN_STACK], (uint32_t)index);
 	if (index < 0)
 		return (int)index;
-	waiting->stack = (uint32_t)index;
-	waiting->is_woken = true;
+	wait->own[OWN_STACK] = (uint64_t)index;
+	wait->own[OWN_WOKEN] = true;
 	return 0;
 }
 
 /* The thread runs again.  Returns 0 or -ENOMEM. */
-static int end_waiting(struct perfring_profile_fill *fill, struct waiting *waiting, uint64_t time)
+static int add_wait(struct perfring_profile_fill *fill, const struct perfring_wait *wait, uint64_t time)
 {
 	struct perfring_profile_event event = {
-		.name = waiting->is_ready ? PERFRING_PROFILE_RUNQUEUE : PERFRING_PROFILE_OFF_CPU, .unit = "ns", .lasts = true};
-	struct perfring_profile_sample one = {.time = waiting->time,
-					      .weight = time > waiting->time ? time - waiting->time : 0,
-					      .stack = waiting->stack,
-					      .thread = waiting->thread,
-					      .cpu = waiting->cpu};
+		.name = wait->is_ready ? PERFRING_PROFILE_RUNQUEUE : PERFRING_PROFILE_OFF_CPU, .unit = "ns", .lasts = true};
+	struct perfring_profile_sample one = {.time = wait->begin,
+					      .weight = time > wait->begin ? time - wait->begin : 0,
+					      .stack = (uint32_t)wait->own[OWN_STACK],
+					      .thread = (uint32_t)wait->own[OWN_THREAD],
+					      .cpu = (uint32_t)wait->own[OWN_CPU]};
 	int64_t index;
 
-	waiting->time = 0;
-	if (!one.time || !one.weight ||
-	    (fill->filter.events && !perfring_filter_has_word(fill->filter.events, event.name)))
+	if (!one.weight || (fill->filter.events && !perfring_filter_has_word(fill->filter.events, event.name)))
 		return 0;
 	index = perfring_profile_add_event(fill->profile, &event);
 	if (index < 0)
@@ -342,27 +288,19 @@ static int end_waiting(struct perfring_profile_fill *fill, struct waiting *waiti
 
 static int take_switch(struct perfring_profile_fill *fill, const struct perfring_record *record, uint64_t time)
 {
-	struct waiting *waiting =
-		record->trailer.present & PERFRING_SAMPLE_TID ? find_waiting(fill, record->trailer.tid) : NULL;
+	const struct perfring_wait *ended = perfring_waits_take(fill->waits, record);
 
 	fill->last = time > fill->last ? time : fill->last;
-	if (!waiting)
-		return 0;
-	if (!(record->misc & PERFRING_RECORD_MISC_SWITCH_OUT))
-		return end_waiting(fill, waiting, time);
-	if (record->misc & PERFRING_RECORD_MISC_SWITCH_OUT_PREEMPT)
-		waiting->is_ready = true;
-	return 0;
+	return ended ? add_wait(fill, ended, time) : 0;
 }
 
 int perfring_profile_fill_end(struct perfring_profile_fill *fill)
 {
+	const struct perfring_wait *wait;
 	int error = 0;
 
-	if (fill->waiting_count) /* an order that does not depend on when they first waited */
-		qsort(fill->waiting, fill->waiting_count, sizeof(struct waiting *), compare_waiting);
-	for (uint32_t i = 0; !error && i < fill->waiting_count; i++)
-		error = end_waiting(fill, fill->waiting[i], fill->last);
+	while (!error && (wait = perfring_waits_next(fill->waits)))
+		error = add_wait(fill, wait, fill->last);
 	return error;
 }
 
@@ -404,7 +342,7 @@ static int take_event(struct perfring_profile_fill *fill, const struct perfring_
 
 	if (!event)
 		return -ENOMEM;
-	begins = event->is_switch && has_switches(fill) && one.time && sample->present & PERFRING_SAMPLE_TID;
+	begins = event->is_switch && has_returns(fill) && one.time && sample->present & PERFRING_SAMPLE_TID;
 	if (one.time > fill->last)
 		fill->last = one.time;
 	if (!begins && !event->is_wanted)
@@ -420,7 +358,7 @@ static int take_event(struct perfring_profile_fill *fill, const struct perfring_
 		return (int)thread;
 	one.thread = (uint32_t)thread;
 	one.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : PERFRING_PROFILE_NONE;
-	ret = begins ? begin_waiting(fill, sample, &one) : -ENOSPC;
+	ret = begins ? begin_wait(fill, sample, &one) : -ENOSPC;
 	if (ret != -ENOSPC) /* it is shown as what follows it */
 		return ret;
 	index = add_event(fill, event);
@@ -447,7 +385,7 @@ static int take_sample(struct perfring_profile_fill *fill, const struct perfring
 
 	if (ret < 0)
 		return ret;
-	if (event->is_waking && has_switches(fill)) {
+	if (event->is_waking && has_returns(fill)) {
 		ret = take_waking(fill, event, sample);
 		if (ret || !fill->filter.events) /* it is shown in what it ends */
 			return ret;
@@ -564,7 +502,7 @@ void perfring_profile_fill_renew(struct perfring_profile_fill *fill, struct perf
 	fill->counts = (struct perfring_profile_fill_counts){.samples = 0};
 	perfring_chains_renew(fill->chains);
 	forget_threads(fill);
-	forget_waiting(fill);
+	perfring_waits_forget(fill->waits);
 	for (uint32_t i = 0; i < fill->event_count; i++)
 		fill->events[i].index = PERFRING_PROFILE_NONE;
 }
@@ -589,6 +527,8 @@ static int open_all(struct perfring_profile_fill *fill)
 		fill->formats = perfring_file_formats(fill->options.file);
 	if (fill->options.session)
 		fill->formats = perfring_session_formats(fill->options.session);
+	if (!error)
+		error = perfring_waits_open(&fill->waits);
 	if (!error && fill->formats)
 		error = perfring_split_open(&fill->split, fill->formats);
 	return error ? error : perfring_chains_open(&fill->chains, fill->names, &fill->options, perfring_filter_modes(&fill->filter));
@@ -632,7 +572,6 @@ void perfring_profile_fill_close(struct perfring_profile_fill *fill)
 	for (uint32_t i = 0; i < fill->event_count; i++)
 		free(fill->events[i].name);
 	free(fill->events);
-	forget_waiting(fill);
-	free(fill->waiting);
+	perfring_waits_close(fill->waits);
 	free(fill);
 }

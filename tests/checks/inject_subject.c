@@ -38,6 +38,7 @@
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
 #include <perfring/split.h>
+#include <perfring/waits.h>
 #include <perfring/stacks.h>
 #include <perfring/symbol.h>
 #include <perfring/unwind.h>
@@ -1149,6 +1150,23 @@ static int profile_fill_open(void)
 	return ret;
 }
 
+static int waits_open(void)
+{
+	const struct perfring_record record = {.type = PERFRING_RECORD_SWITCH, .trailer = {.present = PERFRING_SAMPLE_TID, .tid = 1}};
+	struct perfring_waits *waits = NULL;
+	int ret;
+
+	fails();
+	ret = perfring_waits_open(&waits);
+	if (!ret)
+		ret = perfring_waits_begin(waits, &(struct perfring_wait){.tid = 1, .begin = 1});
+	if (!ret && !perfring_waits_take(waits, &record))
+		ret = -ENOENT;
+	held(0);
+	perfring_waits_close(waits);
+	return ret;
+}
+
 static int profile_open(void)
 {
 	struct perfring_profile_sample sample = {.weight = 1, .cpu = PERFRING_PROFILE_NONE};
@@ -1379,6 +1397,7 @@ static const struct {
 	SUBJECT(names_open),
 	SUBJECT(profile_open),
 	SUBJECT(profile_fill_open),
+	SUBJECT(waits_open),
 	SUBJECT(jit_file_open),
 	SUBJECT(maps_take),
 	SUBJECT(symbols_open),

@@ -1,0 +1,62 @@
+/* waits.h - the threads that are off their CPUs, and for how long.  In libperfring-profile.
+ *
+ * For callers that take a stream's items themselves; profile_fill.h does all of this.  A wait begins with the sample of a context switch
+ * (an event for which perfring_waits_is_switch) and ends with the SWITCH record of the thread's return:
+ *
+ *     sample of a switch     perfring_waits_begin(waits, &(struct perfring_wait){.tid = sample.tid, .begin = sample.time});
+ *     any other record       ended = perfring_waits_take(waits, &record);        from ended->begin to item.time
+ *     after the last item    while ((waiting = perfring_waits_next(waits)))      those that still wait
+ *
+ * A preempted thread did not wait: it was ready (docs/formats.md).
+ *
+ * Bounds: 1 048 576 threads at a time (docs/limits.md).
+ *
+ * Context: one thread at a time; not signal handlers. */
+#ifndef PERFRING_WAITS_H
+#define PERFRING_WAITS_H
+
+#include <perfring/format.h>
+#include <perfring/record.h>
+
+PERFRING_BEGIN
+
+struct perfring_waits;
+
+struct perfring_wait {
+	uint32_t tid;
+	uint32_t is_ready; /* not 0: the kernel put another thread in its place */
+	uint64_t begin;    /* ns, of the stream's clock */
+	uint64_t own[4];   /* the caller's */
+};
+
+/* Returns 0 or -ENOMEM. */
+PERFRING_API int perfring_waits_open(struct perfring_waits **waits);
+PERFRING_API void perfring_waits_close(struct perfring_waits *waits);
+
+/* Whether each sample of the event is a context switch.  attr: may be NULL. */
+PERFRING_API bool perfring_waits_is_switch(const struct perf_event_attr *attr);
+
+/* Whether an event of the set reports returns: without them no wait ends. */
+PERFRING_API bool perfring_waits_has_returns(const struct perfring_format_set *formats);
+
+/* The thread wait->tid waits since wait->begin, instead of since before.  Copies *wait.  Returns 0; -EINVAL (begin is 0); -ENOSPC (too
+ * many threads wait); -ENOMEM. */
+PERFRING_API int perfring_waits_begin(struct perfring_waits *waits, const struct perfring_wait *wait);
+
+/* The wait of a thread; NULL: it does not wait.  The caller may change `own`.  Valid until: the next begin, next, forget or close. */
+PERFRING_API struct perfring_wait *perfring_waits_find(const struct perfring_waits *waits, uint32_t tid);
+
+/* Takes a record, of which only SWITCH and SWITCH_CPU_WIDE change anything.  Returns the wait that it ends, or NULL.  Valid as that of
+ * perfring_waits_find. */
+PERFRING_API const struct perfring_wait *perfring_waits_take(struct perfring_waits *waits,
+								       const struct perfring_record *record);
+
+/* Ends the wait of the thread with the lowest number and returns it; NULL: no thread waits.  Valid as that of perfring_waits_find. */
+PERFRING_API const struct perfring_wait *perfring_waits_next(struct perfring_waits *waits);
+
+/* Forgets all waits. */
+PERFRING_API void perfring_waits_forget(struct perfring_waits *waits);
+
+PERFRING_END
+
+#endif
