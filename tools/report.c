@@ -322,6 +322,7 @@ static void take_all(struct tool_report *report)
 	tool_progress_begin(&report->input, "report", report->is_quiet ? TOOL_PROGRESS_QUIET : 0);
 	while (tool_input_next(&report->input, &item))
 		tool_report_take(report, &item);
+	tool_report_waits_end(report);
 }
 
 static void close_all(struct tool_report *report)
@@ -338,23 +339,6 @@ static void open_pager(struct tool_report *report)
 		tool_pager_open(&report->pager);
 }
 
-/* Says where the time off the CPU is, if the file has what it is made of: samples of switches and records of returns. */
-static void mention_waits(const struct tool_report *report)
-{
-	const struct perfring_format_set *formats = perfring_file_formats(report->input.data);
-	bool has_switches = false, has_returns = false;
-
-	for (uint32_t i = 0; i < perfring_format_set_count(formats); i++) {
-		const struct perf_event_attr *attr = perfring_file_attr(report->input.data, i);
-
-		has_switches = has_switches || (attr && attr->type == PERFRING_TYPE_SOFTWARE &&
-						attr->config == PERFRING_COUNT_SW_CONTEXT_SWITCHES && !attr->freq && attr->sample_period == 1);
-		has_returns = has_returns || perfring_format_set_at(formats, i)->flags >> PERFRING_ATTR_FLAG_context_switch & 1;
-	}
-	if (has_switches && has_returns && !report->is_quiet)
-		tool_complain("report: how long threads were off the CPU: perfring flame, html or export, event offcpu-time");
-}
-
 static int run(struct tool_report *report)
 {
 	int status;
@@ -362,7 +346,6 @@ static int run(struct tool_report *report)
 	take_all(report);
 	open_pager(report);
 	tool_report_print(report);
-	mention_waits(report);
 	/* who leaves a pager early has seen enough */
 	status = tool_flush() || report->pager.pid ? tool_input_end(&report->input) : TOOL_FAILED;
 	close_all(report);

@@ -123,6 +123,16 @@ struct tool_report_row {
 	struct tool_report_cell cells[];       /* one for each event of the group */
 };
 
+enum tool_report_known {
+	TOOL_REPORT_UNKNOWN,
+	TOOL_REPORT_NO,
+	TOOL_REPORT_YES,
+};
+
+enum {
+	TOOL_REPORT_WAITS = 2, /* events of time off the CPU: of threads that wait, and that are ready */
+};
+
 struct tool_report_event {
 	uint32_t leader, members; /* of its group; members: 1 of those that follow the leader */
 	bool leads_group;         /* in the file: perf speaks of its "events" though it is shown alone */
@@ -132,6 +142,8 @@ struct tool_report_event {
 	uint64_t weight;
 	uint64_t lost;
 	uint64_t old_weight; /* of the recording that this one is compared with */
+	const char *name;    /* of time off the CPU; NULL: an event of the file, which has its name */
+	enum tool_report_known begins_waits; /* each sample: a thread leaves its CPU, and an event reports returns */
 };
 
 static inline double tool_report_percent(const struct tool_report_event *event, uint64_t weight)
@@ -217,6 +229,7 @@ struct tool_report_graph {
 };
 
 struct tool_report_callers;
+struct perfring_waits;
 
 struct tool_report {
 	struct tool_input input;
@@ -269,6 +282,8 @@ struct tool_report {
 	bool no_inline;
 	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
 	struct tool_report *old;             /* compared with; NULL: nothing */
+	struct perfring_waits *waits; /* NULL: none yet */
+	uint32_t waits_at;            /* the number of the first event of waits; 0: there are none */
 	const struct perfring_sample *recorded; /* the sample, before it was moved to a frame that is kept */
 	bool has_stack;                         /* of the sample */
 	uint32_t stack;
@@ -290,12 +305,33 @@ struct tool_report {
 	uint64_t throttles;
 	uint64_t unread;
 	uint64_t first, last;       /* ns: times of samples */
+	uint64_t last_switch;       /* ns: time of the last record of a switch */
 	uint64_t stacks, truncated; /* of samples; those that do not reach their thread's start */
 	uint64_t change;            /* records of tasks or mappings */
 	struct tool_report_recent recent[1 << TOOL_REPORT_RECENT_BITS];
 	struct tool_report_payload payloads[1 << TOOL_REPORT_PAYLOAD_BITS];
 	struct tool_report_match matches[1 << TOOL_REPORT_MATCH_BITS];
 };
+
+/* ---- report_waits.c ---- */
+
+/* The name of an event of `events`, and whether --events has it. */
+const char *tool_report_event_name(const struct tool_report *report, uint32_t number);
+bool tool_report_wants(const struct tool_report *report, uint32_t number);
+
+/* Whether waits begin with the samples of an event of the file: TOOL_REPORT_NO or _YES, until it has more events. */
+enum tool_report_known tool_report_begins_waits(const struct tool_report *report, const struct perfring_format *format);
+
+/* The thread of the sample waits from now on.  row: NULL: it is not shown.  With callers, the stack is report->stack. */
+void tool_report_waits_begin(struct tool_report *report, const struct perfring_sample *sample,
+			     const struct tool_report_row *row);
+
+/* Takes the record of a switch. */
+void tool_report_waits_take(struct tool_report *report, const struct perfring_item *item,
+			    const struct perfring_record *record);
+
+/* After the last item: those that still wait do until the last sample or switch. */
+void tool_report_waits_end(struct tool_report *report);
 
 /* ---- report_columns.c ---- */
 
@@ -318,7 +354,17 @@ bool tool_report_is_list(const char *option, const char *words);
 void tool_report_begin(struct tool_report *report);
 void tool_report_take(struct tool_report *report, const struct perfring_item *item);
 
-/* The event of this index; a stream may announce more at any time.  Valid until the next call. */
+/* The number of an event of the file in `events`. */
+static inline uint32_t tool_report_number(const struct tool_report *report, const struct perfring_format *format)
+{
+	return !report->waits_at || format->index < report->waits_at ? format->index : format->index + TOOL_REPORT_WAITS;
+}
+
+/* Counts a sample of this weight: of an event, and of a cell of a row. */
+void tool_report_count_event(struct tool_report_event *event, uint64_t weight);
+void tool_report_count(struct tool_report_cell *cell, unsigned cpumode, uint64_t weight);
+
+/* The event of this number; a stream may announce more at any time.  Valid until the next call. */
 struct tool_report_event *tool_report_event_of(struct tool_report *report, uint32_t index);
 
 /* The row of a key, which is added if there is none. */

@@ -17,20 +17,13 @@ static uint64_t plus(uint64_t a, uint64_t b)
 
 /* ---- events ---- */
 
-static const char *name_of(const struct tool_report *report, uint32_t index)
-{
-	const char *name = perfring_file_event_name(report->input.data, index);
-
-	return name ? name : "?";
-}
-
 /* The only event that has samples; PERFRING_PROFILE_NONE: there are several, or none. */
 static uint32_t only_event(const struct tool_report *report)
 {
 	uint32_t found = PERFRING_PROFILE_NONE, count = 0;
 
 	for (uint32_t i = 0; i < report->event_count; i++)
-		if (report->events[i].seen && !count++)
+		if (report->events[i].seen && !report->events[i].name && !count++)
 			found = i;
 	return count == 1 ? found : PERFRING_PROFILE_NONE;
 }
@@ -41,7 +34,7 @@ static uint32_t old_event(const struct tool_report *report, uint32_t index)
 	const struct tool_report *old = report->old;
 
 	for (uint32_t i = 0; i < old->event_count; i++)
-		if (!strcmp(name_of(old, i), name_of(report, index)))
+		if (!strcmp(tool_report_event_name(old, i), tool_report_event_name(report, index)))
 			return i;
 	return only_event(report) == index ? only_event(old) : PERFRING_PROFILE_NONE;
 }

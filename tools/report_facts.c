@@ -39,6 +39,8 @@ void tool_report_facts_read(const struct tool_report *report, struct tool_report
 	facts->host = perfring_file_string(report->input.data, PERFRING_FEATURE_HOSTNAME);
 	facts->seconds = (double)(report->last - report->first) / 1e9;
 	for (uint32_t i = 0; i < report->event_count; i++) {
+		if (report->events[i].name) /* no samples: times between them */
+			continue;
 		facts->events += report->events[i].seen != 0;
 		facts->samples += report->events[i].seen;
 		facts->lost += report->events[i].lost;

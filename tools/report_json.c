@@ -134,11 +134,9 @@ static void put_events(const struct tool_report *report, uint32_t leader)
 	const struct tool_report_event *events = &report->events[leader];
 
 	for (uint32_t i = 0; i < events->members; i++) {
-		const char *name = perfring_file_event_name(report->input.data, leader + i);
-
 		printf("%s{\"samples\":%" PRIu64 ",\"weight\":\"%" PRIu64 "\",\"lost_samples\":%" PRIu64, i ? "," : "",
 		       events[i].samples, events[i].weight, events[i].lost);
-		put_text("name", name);
+		put_text("name", tool_report_event_name(report, leader + i));
 		putchar('}');
 	}
 }

@@ -398,13 +398,6 @@ static void put_titles(const struct table *table)
 
 /* ---- events ---- */
 
-static const char *name_of(const struct tool_report *report, uint32_t index)
-{
-	const char *name = perfring_file_event_name(report->input.data, index);
-
-	return name ? name : "?";
-}
-
 /* 'cpu-clock', 'anon group { a, b }', 'a, b'. */
 static void put_name(const struct tool_report *report, uint32_t leader)
 {
@@ -419,7 +412,7 @@ static void put_name(const struct tool_report *report, uint32_t leader)
 	for (uint32_t i = 0; i < event->members; i++) {
 		if (i)
 			printf(", ");
-		tool_print(stdout, name_of(report, leader + i), 0, false);
+		tool_print(stdout, tool_report_event_name(report, leader + i), 0, false);
 	}
 	printf("%s'", is_named ? " }" : "");
 }
@@ -444,7 +437,7 @@ static void put_event(const struct tool_report *report, uint32_t leader)
 		tool_print(stdout, report->filter.time, 0, false);
 		putchar(')');
 	}
-	printf("\n# Event count (approx.): %" PRIu64 "\n", weight);
+	printf("\n# Event count (approx.): %" PRIu64 "%s\n", weight, events->name ? " ns" : "");
 	if (report->old && !events->old_weight)
 		printf("# The old recording has no samples of it: all is new\n");
 }
@@ -510,7 +503,7 @@ static bool is_empty(const struct tool_report *report, uint32_t leader)
 static bool has_nothing(const struct tool_report *report)
 {
 	for (uint32_t i = 0; i < report->event_count; i++)
-		if (tool_filter_wants(&report->filter, report->input.data, i) &&
+		if (tool_report_wants(report, i) &&
 		    (report->events[i].seen || report->events[i].lost))
 			return false;
 	return true;
@@ -613,11 +606,13 @@ static void put_tables(struct tool_report *report)
 	size_t at = 0, end;
 
 	for (uint32_t i = 0; i < report->event_count; i++) {
-		if (report->events[i].leader != i || !tool_filter_wants(&report->filter, report->input.data, i))
+		if (report->events[i].leader != i)
 			continue;
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;
-		if (report->is_json)
+		if (!tool_report_wants(report, i))
+			; /* its rows are those of switches, of which only the time that follows is shown */
+		else if (report->is_json)
 			tool_report_json_table(report, i, report->rows + at, end - at);
 		else if (report->keeps_empty || !is_empty(report, i))
 			put_table(report, i, report->rows + at, end - at);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
+#include <perfring/waits.h>
 #include "event_groups.h"
 #include "report.h"
 
@@ -20,6 +21,8 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 {
 	if (index >= report->event_count)
 		report->events = tool_allocate(report->events, index + (size_t)1, sizeof(*report->events));
+	for (uint32_t i = 0; index >= report->event_count && i < report->event_count; i++)
+		report->events[i].begins_waits = TOOL_REPORT_UNKNOWN; /* the new one may report returns */
 	for (; index >= report->event_count; report->event_count++)
 		report->events[report->event_count] =
 			(struct tool_report_event){.leader = report->event_count, .members = 1};
@@ -420,7 +423,13 @@ static void learn(struct tool_report *report, uint32_t event, const struct perfr
 		recent->row->last_comm = comm;
 }
 
-static void add_to_cell(struct tool_report_cell *cell, const struct perfring_sample *sample, uint64_t weight)
+void tool_report_count_event(struct tool_report_event *event, uint64_t weight)
+{
+	event->samples++;
+	event->weight = plus(event->weight, weight);
+}
+
+void tool_report_count(struct tool_report_cell *cell, unsigned cpumode, uint64_t weight)
 {
 	static const signed char places[] = {
 		[PERFRING_RECORD_MISC_KERNEL] = 1,
@@ -428,7 +437,6 @@ static void add_to_cell(struct tool_report_cell *cell, const struct perfring_sam
 		[PERFRING_RECORD_MISC_GUEST_KERNEL] = 3,
 		[PERFRING_RECORD_MISC_GUEST_USER] = 4,
 	};
-	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	int place = cpumode < sizeof(places) ? places[cpumode] : 0;
 
 	cell->samples++;
@@ -458,28 +466,38 @@ static void take_time(struct tool_report *report, uint64_t time)
 static void take_sample(struct tool_report *report, const struct perfring_format *format,
 			const struct perfring_sample *sample)
 {
-	struct tool_report_event *event = tool_report_event_of(report, format->index);
-	struct tool_report_recent *recent = find_recent(report, format->index, sample);
-	uint64_t weight = tool_input_period(&report->input, format, sample);
+	uint32_t number = tool_report_number(report, format), cell;
+	struct tool_report_event *event = tool_report_event_of(report, number);
+	bool is_wanted = !report->filter.events || tool_report_wants(report, number), is_switch;
+	struct tool_report_recent *recent;
+	uint64_t weight;
 
+	if (event->begins_waits == TOOL_REPORT_UNKNOWN)
+		event->begins_waits = tool_report_begins_waits(report, format);
+	is_switch = event->begins_waits == TOOL_REPORT_YES;
+	if (!is_wanted && !is_switch)
+		return;
+	recent = find_recent(report, number, sample);
+	weight = tool_input_period(&report->input, format, sample);
 	if (!recent->is_known)
-		learn(report, format->index, sample, recent);
+		learn(report, number, sample, recent);
 	if (report->hides_unresolved && recent->nameless)
 		return;
-	event->seen++;
-	if (recent->row || !report->is_relative) {
+	cell = number - event->leader;
+	event->seen += is_wanted;
+	if (is_wanted && (recent->row || !report->is_relative)) {
 		report->nameless[recent->nameless]++;
-		event->samples++;
-		event->weight = plus(event->weight, weight);
+		tool_report_count_event(event, weight);
 	}
-	if (!recent->row)
-		return;
-	add_to_cell(&recent->row->cells[format->index - event->leader], sample, weight);
-	if (!report->callers)
-		return;
-	if (!report->has_stack)
+	if (recent->row && report->callers && !report->has_stack)
 		take_stack(report);
-	tool_report_callers_add(report, recent->row, format->index - event->leader, report->stack, weight);
+	if (recent->row && is_wanted) {
+		tool_report_count(&recent->row->cells[cell], sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, weight);
+		if (report->callers)
+			tool_report_callers_add(report, recent->row, cell, report->stack, weight);
+	}
+	if (is_switch)
+		tool_report_waits_begin(report, sample, recent->row);
 }
 
 static void take_record(struct tool_report *report, const struct perfring_item *item,
@@ -497,12 +515,16 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 		break;
 	case PERFRING_RECORD_LOST_SAMPLES:
 		if (item->format) {
-			event = tool_report_event_of(report, item->format->index);
+			event = tool_report_event_of(report, tool_report_number(report, item->format));
 			event->lost = plus(event->lost, record->is.lost_samples.lost);
 		}
 		break;
 	case PERFRING_RECORD_THROTTLE:
 		report->throttles++;
+		break;
+	case PERFRING_RECORD_SWITCH:
+	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+		tool_report_waits_take(report, item, record);
 		break;
 	}
 }
@@ -536,7 +558,7 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 			take_time(report, sample.time);
 		for (more = tool_input_event(&report->input, item->format, &sample, &format); more;
 		     more = tool_input_more(&report->input, &format))
-			if (counts && tool_filter_wants(&report->filter, report->input.data, format->index))
+			if (counts)
 				take_sample(report, format, shown);
 	} else {
 		report->unread++;
@@ -670,6 +692,7 @@ void tool_report_sort(struct tool_report *report)
 void tool_report_end(struct tool_report *report)
 {
 	tool_report_callers_close(report);
+	perfring_waits_close(report->waits);
 	tool_report_forget_places(report);
 	tool_topology_free(&report->topology);
 	tdestroy(report->tree, free);
