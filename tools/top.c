@@ -40,6 +40,7 @@ enum {
 	FIRST = 700,    /* ms: until the first screen */
 	LATEST = 800,   /* ms after the command began: it waits no longer for samples */
 	CPUS_MAX = 1024,
+	CPUS_NAMED = 8, /* that lost something */
 };
 
 /* A function of a screen. */
@@ -55,6 +56,7 @@ struct screen {
 	uint64_t weight, samples;
 	uint64_t lost; /* records and samples */
 	uint64_t by_cpu[CPUS_MAX];
+	uint64_t lost_by_cpu[CPUS_MAX]; /* of losses whose CPU is known */
 	uint32_t cpu_count;
 	double seconds;
 	char events[512]; /* their names, escaped */
@@ -298,6 +300,13 @@ static void make_screen(struct screen *screen, const struct perfring_profile_tab
 		screen->by_cpu[cpu]++;
 		screen->cpu_count = cpu >= screen->cpu_count ? cpu + 1 : screen->cpu_count;
 	}
+	for (uint32_t i = 0; i < tables->loss_count; i++) {
+		const struct perfring_profile_loss *loss = &tables->losses[i];
+
+		if (loss->cpu < CPUS_MAX &&
+		    (loss->kind == PERFRING_PROFILE_LOST_RECORDS || loss->kind == PERFRING_PROFILE_LOST_SAMPLES))
+			screen->lost_by_cpu[loss->cpu] += loss->count;
+	}
 	screen->lost = tables->lost[PERFRING_PROFILE_LOST_RECORDS] + tables->lost[PERFRING_PROFILE_LOST_SAMPLES];
 }
 
@@ -328,6 +337,25 @@ static void put_line(const char *text, int width)
 
 	fwrite(text, 1, (size_t)(width && length > width ? width : length), stdout);
 	putchar('\n');
+}
+
+/* " on CPU 1, 3": where something was lost; the first CPUS_NAMED of them. */
+static void add_losses(char *line, size_t size, const struct screen *screen)
+{
+	uint32_t named = 0;
+
+	for (uint32_t i = 0; i < CPUS_MAX; i++) {
+		char cpu[32];
+
+		if (!screen->lost_by_cpu[i])
+			continue;
+		if (named == CPUS_NAMED) {
+			add_text(line, size, ", ...");
+			return;
+		}
+		snprintf(cpu, sizeof(cpu), "%s%" PRIu32, named++ ? ", " : " on CPU ", i);
+		add_text(line, size, cpu);
+	}
 }
 
 static void print_cpus(const struct screen *screen, int width)
@@ -371,6 +399,7 @@ static void print_text(const struct top *top, const struct screen *screen)
 		fputs("\033[H\033[J", stdout);
 	snprintf(line, sizeof(line), "perfring top: %s%.0f samples/s, lost %.0f/s", top->is_frozen ? "frozen, " : "",
 		 (double)screen->samples / screen->seconds, (double)screen->lost / screen->seconds);
+	add_losses(line, sizeof(line), screen);
 	strncat(line, screen->events, sizeof(line) - strlen(line) - 1);
 	if (top->part[0]) {
 		add_text(line, sizeof(line), ", names with ");
@@ -409,8 +438,15 @@ static void print_json(const struct top *top, const struct screen *screen)
 	uint64_t left = top->limit;
 	const char *before = "";
 
-	printf("{\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"functions\":[", screen->seconds,
+	printf("{\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"lost_by_cpu\":{", screen->seconds,
 	       screen->samples, screen->lost);
+	for (uint32_t i = 0; i < CPUS_MAX; i++)
+		if (screen->lost_by_cpu[i]) {
+			printf("%s\"%" PRIu32 "\":%" PRIu64, before, i, screen->lost_by_cpu[i]);
+			before = ",";
+		}
+	before = "";
+	fputs("},\"functions\":[", stdout);
 	for (size_t i = 0; i < screen->row_count && left; i++) {
 		const struct row *row = &screen->rows[i];
 
