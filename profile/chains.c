@@ -380,6 +380,7 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 	int is_called = perfring_stacks_chain(perfring_names_stacks(chains->names), sample,
 					      perfring_stacks_user_frames(sample, UINT64_MAX), &list, &end);
 	uint64_t hash, frames;
+	int error = 0;
 
 	*stack = PERFRING_PROFILE_NONE;
 	if (is_called < 0)
@@ -387,13 +388,15 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 	*is_truncated = is_called && end != PERFRING_UNWIND_WHOLE;
 	chains->profile = profile;
 	hash = hash_of(&list, (uint64_t)pid << 32 ^ cpumode, &frames);
-	if (!frames)
-		return sample->present & PERFRING_SAMPLE_IP && (chains->modes >> cpumode & 1)
-			       ? push(chains, stack, &context, sample->ip, false)
-			       : 0;
-	if (list.nr > CHAIN_WORDS)
-		return add_stack(chains, &context, &list, is_called, stack);
-	return find_stack(chains, &context, &list, is_called, hash, stack);
+	if (frames)
+		error = list.nr > CHAIN_WORDS ? add_stack(chains, &context, &list, is_called, stack)
+					      : find_stack(chains, &context, &list, is_called, hash, stack);
+	if (error || *stack != PERFRING_PROFILE_NONE || !(sample->present & PERFRING_SAMPLE_IP) ||
+	    !(chains->modes >> cpumode & 1))
+		return error;
+	/* a chain without a frame that is kept, such as one of user space alone: the address of the sample is one */
+	context.cpumode = cpumode;
+	return push(chains, stack, &context, sample->ip, false);
 }
 
 /* ---- all of it ---- */
