@@ -171,7 +171,7 @@ static bool has_returns(struct perfring_profile_fill *fill)
 	uint32_t count = perfring_format_set_count(fill->formats);
 
 	if (!fill->has_returns && fill->looked_at != count)
-		fill->has_returns = perfring_waits_has_returns(fill->formats);
+		fill->has_returns = perfring_waits_has_returns(fill->formats, fill->looked_at);
 	fill->looked_at = count;
 	return fill->has_returns;
 }
@@ -289,8 +289,9 @@ static int add_wait(struct perfring_profile_fill *fill, const struct perfring_wa
 static int take_switch(struct perfring_profile_fill *fill, const struct perfring_record *record, uint64_t time)
 {
 	const struct perfring_wait *ended = perfring_waits_take(fill->waits, record);
+	bool is_switch = record->type == PERFRING_RECORD_SWITCH || record->type == PERFRING_RECORD_SWITCH_CPU_WIDE;
 
-	fill->last = time > fill->last ? time : fill->last;
+	fill->last = is_switch && time > fill->last ? time : fill->last;
 	return ended ? add_wait(fill, ended, time) : 0;
 }
 
@@ -343,8 +344,6 @@ static int take_event(struct perfring_profile_fill *fill, const struct perfring_
 	if (!event)
 		return -ENOMEM;
 	begins = event->is_switch && has_returns(fill) && one.time && sample->present & PERFRING_SAMPLE_TID;
-	if (one.time > fill->last)
-		fill->last = one.time;
 	if (!begins && !event->is_wanted)
 		return 0;
 	ret = is_shown(fill, sample);
@@ -359,8 +358,8 @@ static int take_event(struct perfring_profile_fill *fill, const struct perfring_
 	one.thread = (uint32_t)thread;
 	one.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : PERFRING_PROFILE_NONE;
 	ret = begins ? begin_wait(fill, sample, &one) : -ENOSPC;
-	if (ret != -ENOSPC) /* it is shown as what follows it */
-		return ret;
+	if (ret != -ENOSPC || !event->is_wanted) /* it is shown as what follows it */
+		return ret == -ENOSPC ? 0 : ret;
 	index = add_event(fill, event);
 	if (index < 0)
 		return (int)index;
@@ -382,15 +381,18 @@ static int take_sample(struct perfring_profile_fill *fill, const struct perfring
 	const struct perfring_format *format = NULL;
 	const struct event *event = event_of(fill, item->format);
 	int ret = event ? perfring_names_advance(fill->names, item->time) : -ENOMEM;
+	bool counts = perfring_filter_counts(&fill->filter, sample);
 
 	if (ret < 0)
 		return ret;
+	if (counts && sample->present & PERFRING_SAMPLE_TIME && sample->time > fill->last)
+		fill->last = sample->time;
 	if (event->is_waking && has_returns(fill)) {
 		ret = take_waking(fill, event, sample);
 		if (ret || !fill->filter.events) /* it is shown in what it ends */
 			return ret;
 	}
-	if (!perfring_filter_counts(&fill->filter, sample))
+	if (!counts)
 		return 0;
 	perfring_split_begin(fill->split, item->format, sample);
 	while ((ret = perfring_split_next(fill->split, &format)) == 1) {
@@ -445,7 +447,7 @@ static int take_record(struct perfring_profile_fill *fill, const struct perfring
 	case PERFRING_RECORD_FORK:
 	case PERFRING_RECORD_EXIT:
 		forget_threads(fill);
-		return 0;
+		return has_returns(fill) ? take_switch(fill, record, item->time) : 0;
 	case PERFRING_RECORD_LOST:
 		return add_loss(fill, item, &record->trailer, PERFRING_PROFILE_LOST_RECORDS, record->is.lost.lost);
 	case PERFRING_RECORD_LOST_SAMPLES:

@@ -13,9 +13,14 @@ enum {
 	WAITING_MAX = 1 << 20, /* threads that are known */
 };
 
+struct thread {
+	struct perfring_wait wait; /* tid: the key; begin: 0 while it runs */
+	bool has_ended;
+};
+
 struct perfring_waits {
 	void *tree;                 /* of `all`, by tid */
-	struct perfring_wait **all; /* begin: 0 of those that run */
+	struct thread **all;
 	uint32_t count, capacity;
 	struct perfring_wait ended; /* the last one */
 	uint32_t next;              /* of perfring_waits_next */
@@ -52,11 +57,11 @@ bool perfring_waits_is_switch(const struct perf_event_attr *attr)
 	       attr->sample_period == 1;
 }
 
-bool perfring_waits_has_returns(const struct perfring_format_set *formats)
+bool perfring_waits_has_returns(const struct perfring_format_set *formats, uint32_t from)
 {
 	const struct perfring_format *format;
 
-	for (uint32_t i = 0; (format = perfring_format_set_at(formats, i)); i++)
+	for (uint32_t i = from; (format = perfring_format_set_at(formats, i)); i++)
 		if (format->flags >> PERFRING_ATTR_FLAG_context_switch & 1)
 			return true;
 	return false;
@@ -66,67 +71,71 @@ bool perfring_waits_has_returns(const struct perfring_format_set *formats)
 
 static int compare_tids(const void *a, const void *b)
 {
-	const struct perfring_wait *one = a, *other = b;
+	const struct thread *one = a, *other = b;
 
-	return one->tid < other->tid ? -1 : one->tid > other->tid;
+	return one->wait.tid < other->wait.tid ? -1 : one->wait.tid > other->wait.tid;
 }
 
-static int compare_waits(const void *a, const void *b)
+static int compare_threads(const void *a, const void *b)
 {
-	return compare_tids(*(struct perfring_wait *const *)a, *(struct perfring_wait *const *)b);
+	return compare_tids(*(struct thread *const *)a, *(struct thread *const *)b);
 }
 
-/* The last wait of a thread, which may have ended; NULL: none is known. */
-static struct perfring_wait *last_of(const struct perfring_waits *waits, uint32_t tid)
+/* NULL: it is not known. */
+static struct thread *thread_of(const struct perfring_waits *waits, uint32_t tid)
 {
-	const struct perfring_wait key = {.tid = tid};
+	const struct thread key = {.wait.tid = tid};
 	void *found = tfind(&key, &waits->tree, compare_tids);
 
-	return found ? *(struct perfring_wait **)found : NULL;
+	return found ? *(struct thread **)found : NULL;
 }
 
-/* Adds a thread that may wait.  Returns 0; -ENOSPC: too many are known; -ENOMEM. */
-static int add(struct perfring_waits *waits, uint32_t tid, struct perfring_wait **wait)
+/* Finds a thread, or adds it.  Returns 0; -ENOSPC: too many are known; -ENOMEM. */
+static int add(struct perfring_waits *waits, uint32_t tid, struct thread **thread)
 {
+	*thread = thread_of(waits, tid);
+	if (*thread)
+		return 0;
 	if (waits->count == WAITING_MAX)
 		return -ENOSPC;
-	if (perfring_os_array_grow(&waits->all, waits->count, &waits->capacity, sizeof(struct perfring_wait *)))
+	if (perfring_os_array_grow(&waits->all, waits->count, &waits->capacity, sizeof(struct thread *)))
 		return -ENOMEM;
-	*wait = calloc(1, sizeof(**wait));
-	if (!*wait)
+	*thread = calloc(1, sizeof(**thread));
+	if (!*thread)
 		return -ENOMEM;
-	(*wait)->tid = tid;
-	if (!tsearch(*wait, &waits->tree, compare_tids)) {
-		free(*wait);
+	(*thread)->wait.tid = tid;
+	if (!tsearch(*thread, &waits->tree, compare_tids)) {
+		free(*thread);
 		return -ENOMEM;
 	}
-	waits->all[waits->count++] = *wait;
+	waits->all[waits->count++] = *thread;
+	waits->is_sorted = false;
 	return 0;
 }
 
 int perfring_waits_begin(struct perfring_waits *waits, const struct perfring_wait *wait)
 {
-	struct perfring_wait *place;
-	int error = 0;
+	struct thread *thread;
+	int error;
 
 	if (!wait->begin)
 		return -EINVAL;
-	place = last_of(waits, wait->tid);
-	if (!place)
-		error = add(waits, wait->tid, &place);
+	if (!wait->tid || wait->tid == UINT32_MAX) /* an idle CPU; a thread that the kernel has no number of any more */
+		return 0;
+	error = add(waits, wait->tid, &thread);
 	if (error)
 		return error;
-	*place = *wait;
+	if (!thread->has_ended)
+		thread->wait = *wait;
 	waits->next = 0;
-	waits->is_sorted = false;
 	return 0;
 }
 
 struct perfring_wait *perfring_waits_find(const struct perfring_waits *waits, uint32_t tid)
 {
-	struct perfring_wait *wait = last_of(waits, tid);
+	struct thread *thread = thread_of(waits, tid);
 
-	return wait && wait->begin ? wait : NULL;
+	return thread && thread->wait.begin ? &thread->wait : NULL;
 }
 
 /* ---- ends ---- */
@@ -138,6 +147,17 @@ static const struct perfring_wait *end(struct perfring_waits *waits, struct perf
 	return &waits->ended;
 }
 
+/* A thread's last switch comes after its EXIT.  Its number is used again by a new one, or by one of its process that calls execve. */
+static void take_task(struct perfring_waits *waits, uint32_t tid, bool has_ended)
+{
+	struct thread *thread = thread_of(waits, tid);
+
+	if (!thread && (!has_ended || add(waits, tid, &thread)))
+		return;
+	thread->wait.begin = 0;
+	thread->has_ended = has_ended;
+}
+
 const struct perfring_wait *perfring_waits_take(struct perfring_waits *waits, const struct perfring_record *record)
 {
 	bool is_switch = record->type == PERFRING_RECORD_SWITCH || record->type == PERFRING_RECORD_SWITCH_CPU_WIDE;
@@ -145,6 +165,18 @@ const struct perfring_wait *perfring_waits_take(struct perfring_waits *waits, co
 					     ? perfring_waits_find(waits, record->trailer.tid)
 					     : NULL;
 
+	switch (record->type) {
+	case PERFRING_RECORD_FORK:
+		take_task(waits, record->is.fork.tid, false);
+		break;
+	case PERFRING_RECORD_EXIT:
+		take_task(waits, record->is.exit.tid, true);
+		break;
+	case PERFRING_RECORD_COMM:
+		if (record->misc & PERFRING_RECORD_MISC_COMM_EXEC)
+			take_task(waits, record->is.comm.tid, false);
+		break;
+	}
 	if (!wait)
 		return NULL;
 	if (!(record->misc & PERFRING_RECORD_MISC_SWITCH_OUT))
@@ -157,10 +189,10 @@ const struct perfring_wait *perfring_waits_take(struct perfring_waits *waits, co
 const struct perfring_wait *perfring_waits_next(struct perfring_waits *waits)
 {
 	if (!waits->is_sorted && waits->count) /* an order that does not depend on when they first waited */
-		qsort(waits->all, waits->count, sizeof(struct perfring_wait *), compare_waits);
+		qsort(waits->all, waits->count, sizeof(struct thread *), compare_threads);
 	waits->is_sorted = true;
 	while (waits->next < waits->count) {
-		struct perfring_wait *wait = waits->all[waits->next++];
+		struct perfring_wait *wait = &waits->all[waits->next++]->wait;
 
 		if (wait->begin)
 			return end(waits, wait);

@@ -426,8 +426,10 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	attr->sample_type |= recording->extra;
 	if (!(terms & PERFRING_TERM_CALLCHAIN) && !is_waker(recording, event))
 		shape_callchain(recording, attr);
-	if (is_off_cpu(recording, attr))
+	if (is_off_cpu(recording, attr)) {
 		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+		perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_defer_callchain, 0); /* it would come after the return */
+	}
 	/* The event's own term max-stack= overrides the option. */
 	if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN && !attr->sample_max_stack)
 		attr->sample_max_stack = recording->max_stack;

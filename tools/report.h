@@ -143,7 +143,7 @@ struct tool_report_event {
 	uint64_t lost;
 	uint64_t old_weight; /* of the recording that this one is compared with */
 	const char *name;    /* of time off the CPU; NULL: an event of the file, which has its name */
-	enum tool_report_known begins_waits; /* each sample: a thread leaves its CPU, and an event reports returns */
+	enum tool_report_known is_switch; /* each sample: a thread leaves its CPU */
 };
 
 static inline double tool_report_percent(const struct tool_report_event *event, uint64_t weight)
@@ -282,7 +282,9 @@ struct tool_report {
 	bool no_inline;
 	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
 	struct tool_report *old;             /* compared with; NULL: nothing */
-	struct perfring_waits *waits; /* NULL: none yet */
+	struct perfring_waits *waits;
+	uint32_t looked_at; /* events of the file, for has_returns */
+	bool has_returns;
 	uint32_t waits_at;            /* the number of the first event of waits; 0: there are none */
 	const struct perfring_sample *recorded; /* the sample, before it was moved to a frame that is kept */
 	bool has_stack;                         /* of the sample */
@@ -319,14 +321,15 @@ struct tool_report {
 const char *tool_report_event_name(const struct tool_report *report, uint32_t number);
 bool tool_report_wants(const struct tool_report *report, uint32_t number);
 
-/* Whether waits begin with the samples of an event of the file: TOOL_REPORT_NO or _YES, until it has more events. */
-enum tool_report_known tool_report_begins_waits(const struct tool_report *report, const struct perfring_format *format);
+/* Whether an event of the file has a sample of each switch; whether one that is known by now reports returns: then waits end. */
+enum tool_report_known tool_report_is_switch(const struct tool_report *report, const struct perfring_format *format);
+bool tool_report_has_returns(struct tool_report *report);
 
 /* The thread of the sample waits from now on.  row: NULL: it is not shown.  With callers, the stack is report->stack. */
 void tool_report_waits_begin(struct tool_report *report, const struct perfring_sample *sample,
 			     const struct tool_report_row *row);
 
-/* Takes the record of a switch. */
+/* Takes the record of a switch or of a task. */
 void tool_report_waits_take(struct tool_report *report, const struct perfring_item *item,
 			    const struct perfring_record *record);
 
@@ -358,6 +361,12 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 static inline uint32_t tool_report_number(const struct tool_report *report, const struct perfring_format *format)
 {
 	return !report->waits_at || format->index < report->waits_at ? format->index : format->index + TOOL_REPORT_WAITS;
+}
+
+/* The number in the file of an event of `events`, which is none of waits. */
+static inline uint32_t tool_report_index(const struct tool_report *report, uint32_t number)
+{
+	return !report->waits_at || number < report->waits_at ? number : number - TOOL_REPORT_WAITS;
 }
 
 /* Counts a sample of this weight: of an event, and of a cell of a row. */

@@ -21,8 +21,6 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 {
 	if (index >= report->event_count)
 		report->events = tool_allocate(report->events, index + (size_t)1, sizeof(*report->events));
-	for (uint32_t i = 0; index >= report->event_count && i < report->event_count; i++)
-		report->events[i].begins_waits = TOOL_REPORT_UNKNOWN; /* the new one may report returns */
 	for (; index >= report->event_count; report->event_count++)
 		report->events[report->event_count] =
 			(struct tool_report_event){.leader = report->event_count, .members = 1};
@@ -62,6 +60,8 @@ void tool_report_begin(struct tool_report *report)
 	bool has_groups = false;
 
 	report->rows = tool_allocate(NULL, report->capacity, sizeof(*report->rows));
+	if (perfring_waits_open(&report->waits))
+		tool_out_of_memory();
 	if (report->has[TOOL_REPORT_SOCKET])
 		tool_topology_read(&report->topology, report->input.data);
 	for (int i = 0; i < TOOL_REPORT_COLUMN_COUNT; i++)
@@ -218,7 +218,8 @@ static struct tool_report_payload *find_payload(struct tool_report *report, uint
 /* The text of a tracepoint, of which the machine keeps one copy. */
 static const char *trace_of(struct tool_report *report, uint32_t event, const struct perfring_sample *sample)
 {
-	const struct perf_event_attr *attr = perfring_file_attr(report->input.data, event);
+	uint32_t index = tool_report_index(report, event);
+	const struct perf_event_attr *attr = perfring_file_attr(report->input.data, index);
 	struct tool_report_payload *payload;
 	const char *text;
 
@@ -227,7 +228,7 @@ static const char *trace_of(struct tool_report *report, uint32_t event, const st
 	payload = find_payload(report, event, &sample->raw);
 	if (payload && payload->text)
 		return payload->text;
-	text = tool_tracepoints_print(report->tracepoints, event, sample);
+	text = tool_tracepoints_print(report->tracepoints, index, sample);
 	text = text ? tool_machine_name(report->machine, text, strlen(text)) : "";
 	if (payload)
 		payload->text = text;
@@ -472,9 +473,9 @@ static void take_sample(struct tool_report *report, const struct perfring_format
 	struct tool_report_recent *recent;
 	uint64_t weight;
 
-	if (event->begins_waits == TOOL_REPORT_UNKNOWN)
-		event->begins_waits = tool_report_begins_waits(report, format);
-	is_switch = event->begins_waits == TOOL_REPORT_YES;
+	if (event->is_switch == TOOL_REPORT_UNKNOWN)
+		event->is_switch = tool_report_is_switch(report, format);
+	is_switch = event->is_switch == TOOL_REPORT_YES && tool_report_has_returns(report);
 	if (!is_wanted && !is_switch)
 		return;
 	recent = find_recent(report, number, sample);
@@ -524,6 +525,9 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 		break;
 	case PERFRING_RECORD_SWITCH:
 	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+	case PERFRING_RECORD_COMM:
+	case PERFRING_RECORD_FORK:
+	case PERFRING_RECORD_EXIT:
 		tool_report_waits_take(report, item, record);
 		break;
 	}

@@ -18,18 +18,12 @@ static const char *const NAMES[TOOL_REPORT_WAITS] = {PERFRING_PROFILE_OFF_CPU, P
 
 /* ---- events ---- */
 
-/* The number of an event in the file; not of waits. */
-static uint32_t index_of(const struct tool_report *report, uint32_t number)
-{
-	return !report->waits_at || number < report->waits_at ? number : number - TOOL_REPORT_WAITS;
-}
-
 const char *tool_report_event_name(const struct tool_report *report, uint32_t number)
 {
 	const char *name = report->events[number].name;
 
 	if (!name)
-		name = perfring_file_event_name(report->input.data, index_of(report, number));
+		name = perfring_file_event_name(report->input.data, tool_report_index(report, number));
 	return name ? name : "?";
 }
 
@@ -38,25 +32,31 @@ bool tool_report_wants(const struct tool_report *report, uint32_t number)
 	const char *name = report->events[number].name, *events = report->filter.events;
 
 	if (!name)
-		return tool_filter_wants(&report->filter, report->input.data, index_of(report, number));
+		return tool_filter_wants(&report->filter, report->input.data, tool_report_index(report, number));
 	return !events || perfring_filter_has_word(events, name);
 }
 
-static void open(struct tool_report *report)
+static void add_events(struct tool_report *report)
 {
-	if (perfring_waits_open(&report->waits))
-		tool_out_of_memory();
 	report->waits_at = perfring_format_set_count(perfring_file_formats(report->input.data));
 	for (uint32_t i = 0; i < TOOL_REPORT_WAITS; i++)
 		tool_report_event_of(report, report->waits_at + i)->name = NAMES[i];
 }
 
-enum tool_report_known tool_report_begins_waits(const struct tool_report *report, const struct perfring_format *format)
+enum tool_report_known tool_report_is_switch(const struct tool_report *report, const struct perfring_format *format)
 {
-	return perfring_waits_is_switch(perfring_file_attr(report->input.data, format->index)) &&
-			       perfring_waits_has_returns(perfring_file_formats(report->input.data))
-		       ? TOOL_REPORT_YES
-		       : TOOL_REPORT_NO;
+	return perfring_waits_is_switch(perfring_file_attr(report->input.data, format->index)) ? TOOL_REPORT_YES : TOOL_REPORT_NO;
+}
+
+bool tool_report_has_returns(struct tool_report *report)
+{
+	const struct perfring_format_set *formats = perfring_file_formats(report->input.data);
+	uint32_t count = perfring_format_set_count(formats);
+
+	if (!report->has_returns && report->looked_at != count)
+		report->has_returns = perfring_waits_has_returns(formats, report->looked_at);
+	report->looked_at = count;
+	return report->has_returns;
 }
 
 /* ---- waits ---- */
@@ -74,8 +74,8 @@ void tool_report_waits_begin(struct tool_report *report, const struct perfring_s
 
 	if (!(sample->present & PERFRING_SAMPLE_TIME) || !(sample->present & PERFRING_SAMPLE_TID) || !sample->time)
 		return;
-	if (!report->waits)
-		open(report);
+	if (!report->waits_at)
+		add_events(report);
 	/* without space for it, it is a switch alone */
 	if (perfring_waits_begin(report->waits, &wait) == -ENOMEM)
 		tool_out_of_memory();
@@ -116,9 +116,10 @@ static void add(struct tool_report *report, const struct perfring_wait *wait, ui
 void tool_report_waits_take(struct tool_report *report, const struct perfring_item *item,
 			    const struct perfring_record *record)
 {
-	const struct perfring_wait *wait = report->waits ? perfring_waits_take(report->waits, record) : NULL;
+	bool is_switch = record->type == PERFRING_RECORD_SWITCH || record->type == PERFRING_RECORD_SWITCH_CPU_WIDE;
+	const struct perfring_wait *wait = tool_report_has_returns(report) ? perfring_waits_take(report->waits, record) : NULL;
 
-	if (item->time > report->last_switch)
+	if (is_switch && item->time > report->last_switch)
 		report->last_switch = item->time;
 	if (wait)
 		add(report, wait, item->time);
@@ -129,6 +130,6 @@ void tool_report_waits_end(struct tool_report *report)
 	uint64_t last = report->last_switch > report->last ? report->last_switch : report->last;
 	const struct perfring_wait *wait;
 
-	while (report->waits && (wait = perfring_waits_next(report->waits)))
+	while ((wait = perfring_waits_next(report->waits)))
 		add(report, wait, last);
 }

@@ -7,9 +7,12 @@
  *     any other record       ended = perfring_waits_take(waits, &record);        from ended->begin to item.time
  *     after the last item    while ((waiting = perfring_waits_next(waits)))      those that still wait
  *
- * A preempted thread did not wait: it was ready (docs/formats.md).
+ * A preempted thread did not wait: it was ready (docs/formats.md).  Threads that have ended and idle CPUs (tid 0) do not wait.
  *
- * Bounds: 1 048 576 threads at a time (docs/limits.md).
+ * Items must come in time order, and SWITCH records must have the thread in their trailers (sample_id_all and PERFRING_SAMPLE_TID); a
+ * record without it ends no wait.  An item's time may be before a wait's beginning, if the stream has the wrong times.
+ *
+ * Bounds: 1 048 576 threads, whether they still wait or not (docs/limits.md).
  *
  * Context: one thread at a time; not signal handlers. */
 #ifndef PERFRING_WAITS_H
@@ -29,29 +32,32 @@ struct perfring_wait {
 	uint64_t own[4];   /* the caller's */
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0; -ENOMEM: *waits is NULL. */
 PERFRING_API int perfring_waits_open(struct perfring_waits **waits);
+
+/* waits: may be NULL. */
 PERFRING_API void perfring_waits_close(struct perfring_waits *waits);
 
-/* Whether each sample of the event is a context switch.  attr: may be NULL. */
+/* Whether the event has a sample of each context switch: period 1, no frequency.  attr: may be NULL. */
 PERFRING_API bool perfring_waits_is_switch(const struct perf_event_attr *attr);
 
-/* Whether an event of the set reports returns: without them no wait ends. */
-PERFRING_API bool perfring_waits_has_returns(const struct perfring_format_set *formats);
+/* Whether an event of the set, from number `from` on, reports returns: without them no wait ends. */
+PERFRING_API bool perfring_waits_has_returns(const struct perfring_format_set *formats, uint32_t from);
 
-/* The thread wait->tid waits since wait->begin, instead of since before.  Copies *wait.  Returns 0; -EINVAL (begin is 0); -ENOSPC (too
- * many threads wait); -ENOMEM. */
+/* The thread wait->tid waits since wait->begin, instead of since before; a thread that has ended, and tid 0, do not.  Copies *wait.
+ * Returns 0; -EINVAL (begin is 0); -ENOSPC (too many threads are known); -ENOMEM. */
 PERFRING_API int perfring_waits_begin(struct perfring_waits *waits, const struct perfring_wait *wait);
 
-/* The wait of a thread; NULL: it does not wait.  The caller may change `own`.  Valid until: the next begin, next, forget or close. */
+/* The wait of a thread; NULL: it does not wait.  The caller may change `own`.  Valid until: the next begin, take, next, forget or close. */
 PERFRING_API struct perfring_wait *perfring_waits_find(const struct perfring_waits *waits, uint32_t tid);
 
-/* Takes a record, of which only SWITCH and SWITCH_CPU_WIDE change anything.  Returns the wait that it ends, or NULL.  Valid as that of
- * perfring_waits_find. */
+/* Takes a record, of which SWITCH, SWITCH_CPU_WIDE, FORK, EXIT and COMM change anything.  Returns the wait that it ends, or NULL.  Valid as
+ * that of perfring_waits_find.  Without memory a thread that has ended may wait. */
 PERFRING_API const struct perfring_wait *perfring_waits_take(struct perfring_waits *waits,
 								       const struct perfring_record *record);
 
-/* Ends the wait of the thread with the lowest number and returns it; NULL: no thread waits.  Valid as that of perfring_waits_find. */
+/* Ends the wait of the thread with the lowest number and returns it; NULL: no thread waits.  A begin starts it
+ * anew.  Valid as that of perfring_waits_find. */
 PERFRING_API const struct perfring_wait *perfring_waits_next(struct perfring_waits *waits);
 
 /* Forgets all waits. */

@@ -52,6 +52,37 @@ Test(waits, preempted_threads_are_ready)
 	perfring_waits_close(waits);
 }
 
+/* A thread's last switch comes after its EXIT; later its number is another's. */
+Test(waits, ended_threads_do_not_wait)
+{
+	const struct {
+		uint32_t type;
+		uint16_t misc;
+	} news[] = {{PERFRING_RECORD_FORK, 0}, {PERFRING_RECORD_COMM, PERFRING_RECORD_MISC_COMM_EXEC}};
+
+	cr_assert_eq(perfring_waits_open(&waits), 0);
+	for (int i = 0; i < 2; i++) {
+		struct perfring_record record = {.type = PERFRING_RECORD_EXIT, .is.exit.tid = 7};
+
+		cr_assert_null(perfring_waits_take(waits, &record));
+		cr_assert_eq(begin(7, 100), 0);
+		cr_assert_null(perfring_waits_find(waits, 7));
+		cr_assert_null(perfring_waits_next(waits));
+		record = (struct perfring_record){.type = news[i].type, .misc = news[i].misc};
+		if (news[i].type == PERFRING_RECORD_FORK)
+			record.is.fork.tid = 7;
+		else
+			record.is.comm.tid = 7;
+		cr_assert_null(perfring_waits_take(waits, &record));
+		cr_assert_eq(begin(7, 200), 0);
+		cr_assert(perfring_waits_find(waits, 7) && perfring_waits_find(waits, 7)->begin == 200);
+	}
+	cr_assert_eq(begin(0, 100), 0);
+	cr_assert_eq(begin(UINT32_MAX, 100), 0);
+	cr_assert(!perfring_waits_find(waits, 0) && !perfring_waits_find(waits, UINT32_MAX), "an idle CPU; a thread without a number");
+	perfring_waits_close(waits);
+}
+
 Test(waits, that_do_not_end)
 {
 	static const uint32_t tids[] = {9, 3, 5};
