@@ -47,14 +47,23 @@ struct place {
 	struct context context;
 	uint64_t ip;
 	uint32_t count; /* frames, the outermost first; 0: none is kept */
+	bool is_return; /* it was looked up before it */
 	uint32_t frames[PLACE_FRAMES];
 };
 
-/* One address of a chain. */
+/* One address of a chain that is walked. */
 struct step {
 	uint64_t ip;
-	unsigned cpumode;
+	uint32_t stack; /* that ends with it */
+	uint8_t cpumode;
 	bool is_return;
+};
+
+/* The addresses of a chain, the innermost first. */
+struct walk {
+	struct step *steps;
+	size_t count, capacity;
+	struct context context;
 };
 
 struct perfring_chains {
@@ -69,8 +78,8 @@ struct perfring_chains {
 	uint32_t *place_slots; /* numbers in `places` + 1; 0: free */
 	struct place *places;  /* each of one slot */
 	uint32_t place_count, place_capacity;
-	struct step *steps; /* of one chain */
-	size_t step_capacity;
+	struct walk walks[2]; /* the last one, and the one before: chains of a thread mostly have their outermost frames in common */
+	unsigned last;        /* which is the last one */
 };
 
 /* ---- frames ---- */
@@ -198,7 +207,7 @@ static int push(struct perfring_chains *chains, uint32_t *stack, const struct co
 		bool is_return)
 {
 	uint32_t found[MOST_FRAMES];
-	struct place *place = place_of(chains, context, ip - is_return);
+	struct place *place = place_of(chains, context, ip);
 	const uint32_t *frames;
 	uint32_t count;
 
@@ -206,7 +215,7 @@ static int push(struct perfring_chains *chains, uint32_t *stack, const struct co
 		return -ENOMEM;
 	frames = place->frames;
 	count = place->count;
-	if (!count || place->ip != ip - is_return || !is_same(&place->context, context)) {
+	if (!count || place->ip != ip || place->is_return != is_return || !is_same(&place->context, context)) {
 		int added = add_frames(chains, context, ip, is_return, found);
 
 		if (added < 0)
@@ -214,7 +223,7 @@ static int push(struct perfring_chains *chains, uint32_t *stack, const struct co
 		count = (uint32_t)added;
 		frames = found;
 		if (count <= PLACE_FRAMES) {
-			*place = (struct place){.context = *context, .ip = ip - is_return, .count = count};
+			*place = (struct place){.context = *context, .ip = ip, .count = count, .is_return = is_return};
 			memcpy(place->frames, found, count * sizeof(*found));
 		}
 	}
@@ -230,36 +239,74 @@ static int push(struct perfring_chains *chains, uint32_t *stack, const struct co
 
 /* ---- stacks ---- */
 
-/* Adds the stack of a chain, whose words are the innermost first, from its outermost frame on.  Returns 0 or -ENOMEM. */
-static int add_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *chain,
-		     bool is_called, uint32_t *stack)
+/* Makes a walk of the frames of a chain that are kept.  Returns 0 or -ENOMEM. */
+static int begin_walk(struct perfring_chains *chains, struct walk *walk, const struct context *context,
+		      const struct perfring_list *chain, bool is_called)
 {
 	uint64_t most = chains->options->max_stack ? chains->options->max_stack : UINT64_MAX;
 	unsigned cpumode = context->cpumode;
 	bool is_first = true; /* of the kernel, or of user space: what was interrupted */
-	size_t nr = 0;
-	int error = 0;
 
-	*stack = PERFRING_PROFILE_NONE;
-	if (chain->nr > chains->step_capacity) {
-		if (perfring_os_array_resize(&chains->steps, (size_t)chain->nr, sizeof(*chains->steps)))
+	walk->count = 0;
+	walk->context = *context;
+	if (chain->nr > walk->capacity) {
+		if (perfring_os_array_resize(&walk->steps, (size_t)chain->nr, sizeof(*walk->steps)))
 			return -ENOMEM;
-		chains->step_capacity = (size_t)chain->nr;
+		walk->capacity = (size_t)chain->nr;
 	}
-	for (uint64_t i = 0; i < chain->nr && nr < most; i++) {
+	for (uint64_t i = 0; i < chain->nr && walk->count < most; i++) {
 		if (!perfring_stacks_frame(chain->words[i], &cpumode)) {
 			is_first = true;
 			continue;
 		}
 		if (chains->modes >> cpumode & 1)
-			chains->steps[nr++] = (struct step){
-				chain->words[i], cpumode, !is_first && !(is_called && cpumode == PERFRING_RECORD_MISC_USER)};
+			walk->steps[walk->count++] = (struct step){
+				.ip = chain->words[i],
+				.cpumode = (uint8_t)cpumode,
+				.is_return = !is_first && !(is_called && cpumode == PERFRING_RECORD_MISC_USER)};
 		is_first = false;
 	}
-	while (!error && nr--) {
-		context->cpumode = chains->steps[nr].cpumode;
-		error = push(chains, stack, context, chains->steps[nr].ip, chains->steps[nr].is_return);
+	return 0;
+}
+
+/* How many of the outermost steps both walks have.  Sets their `stack` in the first. */
+static size_t common_steps(const struct walk *walk, const struct walk *before)
+{
+	size_t count = 0, most = walk->count < before->count ? walk->count : before->count;
+
+	if (walk->context.pid != before->context.pid || walk->context.version != before->context.version ||
+	    walk->context.change != before->context.change)
+		return 0;
+	for (; count < most; count++) {
+		struct step *step = &walk->steps[walk->count - 1 - count];
+		const struct step *its = &before->steps[before->count - 1 - count];
+
+		if (step->ip != its->ip || step->cpumode != its->cpumode || step->is_return != its->is_return)
+			break;
+		step->stack = its->stack;
 	}
+	return count;
+}
+
+/* Adds the stack of a chain, whose words are the innermost first, from its outermost frame on.  Returns 0 or -ENOMEM. */
+static int add_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *chain,
+		     bool is_called, uint32_t *stack)
+{
+	struct walk *before = &chains->walks[chains->last], *walk = &chains->walks[!chains->last];
+	int error = begin_walk(chains, walk, context, chain, is_called);
+	size_t left = error ? 0 : walk->count - common_steps(walk, before);
+
+	*stack = left < walk->count ? walk->steps[left].stack : PERFRING_PROFILE_NONE;
+	while (!error && left--) {
+		struct step *step = &walk->steps[left];
+
+		context->cpumode = step->cpumode;
+		error = push(chains, stack, context, step->ip, step->is_return);
+		step->stack = *stack;
+	}
+	if (error)
+		walk->count = 0;
+	chains->last = !chains->last;
 	return error;
 }
 
@@ -408,6 +455,7 @@ void perfring_chains_renew(struct perfring_chains *chains)
 		chains->chains[i].nr = 0;
 	for (uint32_t i = 0; i < chains->place_count; i++)
 		chains->places[i].count = 0;
+	chains->walks[chains->last].count = 0;
 }
 
 int perfring_chains_open(struct perfring_chains **result, struct perfring_names *names,
@@ -436,6 +484,7 @@ void perfring_chains_close(struct perfring_chains *chains)
 	free(chains->chains);
 	free(chains->place_slots);
 	free(chains->places);
-	free(chains->steps);
+	free(chains->walks[0].steps);
+	free(chains->walks[1].steps);
 	free(chains);
 }
