@@ -604,17 +604,18 @@ static void leave_children(struct tool_report *report)
 static void put_tables(struct tool_report *report)
 {
 	size_t at = 0, end;
+	bool is_wanted;
 
 	for (uint32_t i = 0; i < report->event_count; i++) {
 		if (report->events[i].leader != i)
 			continue;
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;
-		if (!tool_report_wants(report, i))
-			; /* its rows are those of switches, of which only the time that follows is shown */
-		else if (report->is_json)
+		/* rows of an event that is not wanted: of switches, of which only the time that follows is shown */
+		is_wanted = tool_report_wants(report, i);
+		if (is_wanted && report->is_json)
 			tool_report_json_table(report, i, report->rows + at, end - at);
-		else if (report->keeps_empty || !is_empty(report, i))
+		else if (is_wanted && (report->keeps_empty || !is_empty(report, i)))
 			put_table(report, i, report->rows + at, end - at);
 		at = end;
 	}
