@@ -63,8 +63,6 @@ struct perfring_profile_fill {
 	uint32_t thread_names; /* changes with the names of threads, and is not 0 */
 	struct perfring_waits *waits;
 	uint64_t last;      /* time of the last sample or switch */
-	uint32_t looked_at; /* events of the formats */
-	bool has_returns;
 	struct perfring_profile_fill_counts counts;
 };
 
@@ -166,14 +164,9 @@ int perfring_profile_fill_name(struct perfring_profile_fill *fill, uint32_t even
 }
 
 /* Whether an event reports returns, of those that are known by now. */
-static bool has_returns(struct perfring_profile_fill *fill)
+static bool has_returns(const struct perfring_profile_fill *fill)
 {
-	uint32_t count = perfring_format_set_count(fill->formats);
-
-	if (!fill->has_returns && fill->looked_at != count)
-		fill->has_returns = perfring_waits_has_returns(fill->formats, fill->looked_at);
-	fill->looked_at = count;
-	return fill->has_returns;
+	return perfring_waits_has_returns(fill->waits, fill->formats);
 }
 
 /* ---- threads ---- */
@@ -289,9 +282,7 @@ static int add_wait(struct perfring_profile_fill *fill, const struct perfring_wa
 static int take_switch(struct perfring_profile_fill *fill, const struct perfring_record *record, uint64_t time)
 {
 	const struct perfring_wait *ended = perfring_waits_take(fill->waits, record);
-	bool is_switch = record->type == PERFRING_RECORD_SWITCH || record->type == PERFRING_RECORD_SWITCH_CPU_WIDE;
 
-	fill->last = is_switch && time > fill->last ? time : fill->last;
 	return ended ? add_wait(fill, ended, time) : 0;
 }
 
@@ -456,6 +447,7 @@ static int take_record(struct perfring_profile_fill *fill, const struct perfring
 		return add_loss(fill, item, &record->trailer, PERFRING_PROFILE_THROTTLED, 1);
 	case PERFRING_RECORD_SWITCH:
 	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+		fill->last = item->time > fill->last ? item->time : fill->last;
 		return take_switch(fill, record, item->time);
 	default:
 		return 0;

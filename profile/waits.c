@@ -25,6 +25,8 @@ struct perfring_waits {
 	struct perfring_wait ended; /* the last one */
 	uint32_t next;              /* of perfring_waits_next */
 	bool is_sorted;             /* `all`, by tid */
+	bool has_returns;           /* of the formats that were looked at */
+	uint32_t looked_at;
 };
 
 int perfring_waits_open(struct perfring_waits **waits)
@@ -57,14 +59,13 @@ bool perfring_waits_is_switch(const struct perf_event_attr *attr)
 	       attr->sample_period == 1;
 }
 
-bool perfring_waits_has_returns(const struct perfring_format_set *formats, uint32_t from)
+bool perfring_waits_has_returns(struct perfring_waits *waits, const struct perfring_format_set *formats)
 {
 	const struct perfring_format *format;
 
-	for (uint32_t i = from; (format = perfring_format_set_at(formats, i)); i++)
-		if (format->flags >> PERFRING_ATTR_FLAG_context_switch & 1)
-			return true;
-	return false;
+	for (; !waits->has_returns && (format = perfring_format_set_at(formats, waits->looked_at)); waits->looked_at++)
+		waits->has_returns = format->flags >> PERFRING_ATTR_FLAG_context_switch & 1;
+	return waits->has_returns;
 }
 
 /* ---- threads ---- */

@@ -283,8 +283,6 @@ struct tool_report {
 	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
 	struct tool_report *old;             /* compared with; NULL: nothing */
 	struct perfring_waits *waits;
-	uint32_t looked_at; /* events of the file, for has_returns */
-	bool has_returns;
 	uint32_t waits_at;            /* the number of the first event of waits; 0: there are none */
 	const struct perfring_sample *recorded; /* the sample, before it was moved to a frame that is kept */
 	bool has_stack;                         /* of the sample */
@@ -323,7 +321,7 @@ bool tool_report_wants(const struct tool_report *report, uint32_t number);
 
 /* Whether an event of the file has a sample of each switch; whether one that is known by now reports returns: then waits end. */
 enum tool_report_known tool_report_is_switch(const struct tool_report *report, const struct perfring_format *format);
-bool tool_report_has_returns(struct tool_report *report);
+bool tool_report_has_returns(const struct tool_report *report);
 
 /* The thread of the sample waits from now on.  row: NULL: it is not shown.  With callers, the stack is report->stack. */
 void tool_report_waits_begin(struct tool_report *report, const struct perfring_sample *sample,

@@ -525,6 +525,9 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 		break;
 	case PERFRING_RECORD_SWITCH:
 	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+		report->last_switch = item->time > report->last_switch ? item->time : report->last_switch;
+		tool_report_waits_take(report, item, record);
+		break;
 	case PERFRING_RECORD_COMM:
 	case PERFRING_RECORD_FORK:
 	case PERFRING_RECORD_EXIT:

@@ -48,15 +48,9 @@ enum tool_report_known tool_report_is_switch(const struct tool_report *report, c
 	return perfring_waits_is_switch(perfring_file_attr(report->input.data, format->index)) ? TOOL_REPORT_YES : TOOL_REPORT_NO;
 }
 
-bool tool_report_has_returns(struct tool_report *report)
+bool tool_report_has_returns(const struct tool_report *report)
 {
-	const struct perfring_format_set *formats = perfring_file_formats(report->input.data);
-	uint32_t count = perfring_format_set_count(formats);
-
-	if (!report->has_returns && report->looked_at != count)
-		report->has_returns = perfring_waits_has_returns(formats, report->looked_at);
-	report->looked_at = count;
-	return report->has_returns;
+	return perfring_waits_has_returns(report->waits, perfring_file_formats(report->input.data));
 }
 
 /* ---- waits ---- */
@@ -116,11 +110,8 @@ static void add(struct tool_report *report, const struct perfring_wait *wait, ui
 void tool_report_waits_take(struct tool_report *report, const struct perfring_item *item,
 			    const struct perfring_record *record)
 {
-	bool is_switch = record->type == PERFRING_RECORD_SWITCH || record->type == PERFRING_RECORD_SWITCH_CPU_WIDE;
 	const struct perfring_wait *wait = tool_report_has_returns(report) ? perfring_waits_take(report->waits, record) : NULL;
 
-	if (is_switch && item->time > report->last_switch)
-		report->last_switch = item->time;
 	if (wait)
 		add(report, wait, item->time);
 }

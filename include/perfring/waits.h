@@ -41,8 +41,8 @@ PERFRING_API void perfring_waits_close(struct perfring_waits *waits);
 /* Whether the event has a sample of each context switch: period 1, no frequency.  attr: may be NULL. */
 PERFRING_API bool perfring_waits_is_switch(const struct perf_event_attr *attr);
 
-/* Whether an event of the set, from number `from` on, reports returns: without them no wait ends. */
-PERFRING_API bool perfring_waits_has_returns(const struct perfring_format_set *formats, uint32_t from);
+/* Whether an event of the set, which may grow, reports returns: without them no wait ends.  formats: the same in each call. */
+PERFRING_API bool perfring_waits_has_returns(struct perfring_waits *waits, const struct perfring_format_set *formats);
 
 /* The thread wait->tid waits since wait->begin, instead of since before; a thread that has ended, and tid 0, do not.  Copies *wait.
  * Returns 0; -EINVAL (begin is 0); -ENOSPC (too many threads are known); -ENOMEM. */
