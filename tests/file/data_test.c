@@ -1218,7 +1218,7 @@ static void record_with_perf(const char *options)
 static void compare_stats(void)
 {
 	unsigned long counts[PERFRING_RECORD_FINISHED_INIT + 1] = {0}, total = 0, told = 0, late = 0;
-	char kind[64], *text, *line, *next;
+	char kind[64], *text, *whole, *line, *next;
 	struct perfring_file *data;
 	struct perfring_item item;
 	unsigned long count;
@@ -1245,6 +1245,7 @@ static void compare_stats(void)
 	snprintf(shell, sizeof(shell), "perf report --stats -i %s 2>/dev/null", path);
 	text = output_of(shell, &status);
 	cr_assert_eq(status, 0);
+	whole = strdup(text);
 	for (line = text; (next = strchr(line, '\n')); line = next + 1) {
 		*next = 0;
 		if (strstr(line, " stats:") && kinds)
@@ -1260,8 +1261,9 @@ static void compare_stats(void)
 				cr_assert_eq(counts[type], count, "%s: %lu, perf %lu", kind, counts[type], count);
 		kinds++;
 	}
-	cr_assert_gt(kinds, 5);
+	cr_assert_gt(kinds, 5, "%s: %s", shell, whole);
 	cr_assert_eq(told, total);
+	free(whole);
 	free(text);
 }
 
