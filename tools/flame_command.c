@@ -37,58 +37,65 @@ static int write_flame(const struct perfring_profile *profile, const void *of, F
 	return perfring_profile_write_flame(profile, &request->flame, out);
 }
 
-static bool take_value(struct request *request, const struct tool_options *options, int found)
+/* Returns -1 to go on, else the exit status. */
+static int take_value(struct request *request, const struct tool_options *options, int found)
 {
 	struct perfring_profile_flame *flame = &request->flame;
 	const char *value = options->value;
+	bool good = true;
 	char *end;
 
 	switch (found) {
 	case OUTPUT:
 		request->output = value;
-		return *value;
+		good = *value;
+		break;
 	case DIFF:
 		request->old = value;
-		return *value;
+		good = *value;
+		break;
 	case TITLE:
 		flame->title = value;
-		return *value;
+		good = *value;
+		break;
 	case WIDTH:
 		flame->width = (uint32_t)options->number;
-		return true;
+		break;
 	case WEIGHT:
 		flame->by_samples = !strcmp(value, "samples");
-		return flame->by_samples || !strcmp(value, "period");
+		good = flame->by_samples || !strcmp(value, "period");
+		break;
 	case COLOURS:
 		for (flame->colours = 0; flame->colours < PERFRING_PROFILE_BY_COUNT; flame->colours++)
 			if (!strcmp(value, colours[flame->colours]))
-				return true;
-		return false;
-	default:
+				break;
+		good = flame->colours < PERFRING_PROFILE_BY_COUNT;
+		break;
+	case PERCENT_LIMIT:
 		flame->share = strtod(value, &end) / 100;
-		return *value >= '0' && *value <= '9' && (!*end || !strcmp(end, "%")) && flame->share <= 1;
+		good = *value >= '0' && *value <= '9' && (!*end || !strcmp(end, "%")) && flame->share <= 1;
+		break;
+	default:
+		return tool_options_forgotten(options, found);
 	}
+	return good ? -1 : tool_options_refuse(options, found, value);
 }
 
 /* Returns -1 to go on, else the exit status. */
 static int read_options(struct tool_profile_options *profile, struct request *request, struct tool_options *options,
 			int argc, char **argv)
 {
-	int found;
+	int found, status = -1;
 
-	while ((found = tool_options_next(options, argc, argv)) > 0) {
+	while (status < 0 && (found = tool_options_next(options, argc, argv)) > 0) {
 		int taken = tool_profile_take(profile, options, found);
 
 		if (taken < 0)
 			return TOOL_MISUSED;
-		if (taken)
-			continue;
-		if (found != OUTPUT && (found < DIFF || found > PERCENT_LIMIT))
-			return tool_options_forgotten(options, found);
-		if (!take_value(request, options, found))
-			return tool_options_refuse(options, found, options->value);
+		if (!taken)
+			status = take_value(request, options, found);
 	}
-	return found ? -1 : options->status;
+	return status >= 0 || found ? status : options->status;
 }
 
 static int run(const struct tool_command *command, bool over_time, int argc, char **argv)
