@@ -927,38 +927,59 @@ static void put_record(struct line *line, const struct perfring_record *decoded,
 	}
 }
 
+/* Kind and misc, with which each line begins. */
+static void put_heading(struct line *line, uint32_t type, uint16_t misc)
+{
+	const char *name = perfring_record_name(type);
+
+	if (name)
+		put(line, name);
+	else
+		put_named(line, "RECORD_", SHOW_dec, type);
+	put_misc(line, type, misc);
+}
+
+int64_t perfring_sample_text(const struct perfring_sample *sample, char *buffer, size_t size)
+{
+	struct line line = {buffer, size, 0};
+
+	put_heading(&line, PERFRING_RECORD_SAMPLE, sample->misc);
+	put_sample(&line, sample);
+	put_trailing(&line, sample->trailing_size);
+	return line_end(&line);
+}
+
+int64_t perfring_record_decoded_text(const struct perfring_record *decoded, const struct perf_event_header *record,
+				     char *buffer, size_t size)
+{
+	struct line line = {buffer, size, 0};
+
+	put_heading(&line, decoded->type, ((const perfring_header *)record)->misc);
+	put_record(&line, decoded, record);
+	put_trailing(&line, decoded->trailing_size);
+	put_trailer(&line, &decoded->trailer);
+	return line_end(&line);
+}
+
 int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record, char *buffer,
 			     size_t size)
 {
 	const perfring_header *header = (const perfring_header *)record;
-	const char *name = perfring_record_name(header->type);
+	bool is_sample = header->type == PERFRING_RECORD_SAMPLE;
 	struct line line = {buffer, size, 0};
-	struct perfring_fault fault;
+	struct perfring_fault fault = {0, NULL};
 	struct perfring_record decoded;
 	struct perfring_sample sample;
 
-	if (name) {
-		put(&line, name);
-	} else {
-		put_named(&line, "RECORD_", SHOW_dec, header->type);
-	}
-	put_misc(&line, header->type, header->misc);
-	if (header->type == PERFRING_RECORD_SAMPLE && !format) {
-		put_trailing(&line, header->size < sizeof(*record) ? 0 : header->size - (uint32_t)sizeof(*record));
-	} else if (header->type == PERFRING_RECORD_SAMPLE) {
-		if (perfring_sample_decode_any(format, record, &sample, &fault)) {
-			put_fault(&line, &fault);
-		} else {
-			put_sample(&line, &sample);
-			put_trailing(&line, sample.trailing_size);
-		}
-	} else if (perfring_record_decode(format, record, &decoded, &fault)) {
+	if (is_sample && format && !perfring_sample_decode_any(format, record, &sample, &fault))
+		return perfring_sample_text(&sample, buffer, size);
+	if (!is_sample && !perfring_record_decode(format, record, &decoded, &fault))
+		return perfring_record_decoded_text(&decoded, record, buffer, size);
+	put_heading(&line, header->type, header->misc);
+	if (fault.what)
 		put_fault(&line, &fault);
-	} else {
-		put_record(&line, &decoded, record);
-		put_trailing(&line, decoded.trailing_size);
-		put_trailer(&line, &decoded.trailer);
-	}
+	else
+		put_trailing(&line, header->size < sizeof(*record) ? 0 : header->size - (uint32_t)sizeof(*record));
 	return line_end(&line);
 }
 

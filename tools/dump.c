@@ -241,8 +241,9 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 		} \
 	} while (0)
 
-/* sample is NULL when it is none, or damaged. */
-static void print_record(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample)
+/* sample and record: what was decoded, or NULL. */
+static void print_record(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
+			 const struct perfring_record *record)
 {
 	uint32_t stream = perfring_file_part(dump->input.data);
 	const char *name;
@@ -268,7 +269,12 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 		tool_out_print(name ? name : "?", true);
 		tool_out_char(' ');
 	}
-	PRINT_TEXT(length, perfring_record_text, item->format, item->record);
+	if (sample)
+		PRINT_TEXT(length, perfring_sample_text, sample);
+	else if (record)
+		PRINT_TEXT(length, perfring_record_decoded_text, record, item->record);
+	else
+		PRINT_TEXT(length, perfring_record_text, item->format, item->record);
 	if (length < 0)
 		tool_out_text(strerror((int)-length));
 	else
@@ -540,7 +546,7 @@ static void take(struct dump *dump, const struct perfring_item *item)
 	else if (item->format)
 		whole = !perfring_sample_decode(item->format, item->record, &sample, &fault);
 	if (!dump->chosen_count)
-		print_record(dump, item, is_sample && whole ? &sample : NULL);
+		print_record(dump, item, is_sample && whole ? &sample : NULL, !is_sample && whole ? &record : NULL);
 	else if (!is_sample && whole)
 		take_record(dump, &record);
 	if (is_sample && whole && dump->chosen_count)

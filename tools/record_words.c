@@ -101,7 +101,7 @@ static bool put_perfs(const struct perfring_item *item, const struct perfring_re
 		}
 		return true;
 	case PERFRING_RECORD_CPU_MAP:
-		if (perfring_record_text(item->format, item->record, text, sizeof(text)) >= (int64_t)sizeof(text) ||
+		if (perfring_record_decoded_text(record, item->record, text, sizeof(text)) >= (int64_t)sizeof(text) ||
 		    !(list = strstr(text, "cpus=")))
 			return false;
 		tool_out_text("CPU_MAP: ");
@@ -188,7 +188,7 @@ void tool_record_words(const struct perfring_item *item, const struct perfring_r
 		/* fallthrough */
 	default:
 		space = tool_out_space(UINT16_MAX * 4 + 1);
-		length = perfring_record_text(item->format, item->record, space, tool_out.capacity - tool_out.at);
+		length = perfring_record_decoded_text(record, item->record, space, tool_out.capacity - tool_out.at);
 		if (length <= 0 || (size_t)length >= tool_out.capacity - tool_out.at)
 			break;
 		/* as perf calls them there */

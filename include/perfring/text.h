@@ -22,6 +22,11 @@ PERFRING_BEGIN
 PERFRING_API int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record,
 					  char *buffer, size_t size);
 
+/* The same text of what was decoded already.  record: whose bytes the decoded one points into. */
+PERFRING_API int64_t perfring_record_decoded_text(const struct perfring_record *decoded,
+						  const struct perf_event_header *record, char *buffer, size_t size);
+PERFRING_API int64_t perfring_sample_text(const struct perfring_sample *sample, char *buffer, size_t size);
+
 /* One field of a decoded sample, without its name.  field: one PERFRING_SAMPLE_ bit; -EINVAL if it is not present.  TID is shown as
  * pid/tid.  The sample's record must still be there. */
 PERFRING_API int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field, char *buffer, size_t size);

@@ -15,6 +15,32 @@ static const struct perf_event_header *finish(struct pack *pack)
 	return (const void *)pack->bytes;
 }
 
+/* What is decoded already has the same text, whatever the size. */
+static void expect_decoded(const struct perfring_format *format, const struct perf_event_header *record, const char *expected)
+{
+	int64_t whole = (int64_t)strlen(expected);
+	bool is_sample = record->type == PERFRING_RECORD_SAMPLE;
+	struct perfring_record decoded;
+	struct perfring_sample sample;
+	char buffer[4096];
+
+	cr_assert_lt(whole, (int64_t)sizeof(buffer));
+	if (is_sample ? !format || perfring_sample_decode(format, record, &sample, NULL)
+		      : perfring_record_decode(format, record, &decoded, NULL))
+		return;
+	for (size_t size = 0; size <= (size_t)whole + 2; size++) {
+		size_t kept = size > (size_t)whole ? (size_t)whole : size ? size - 1 : 0;
+
+		memset(buffer, '#', sizeof(buffer));
+		cr_assert_eq(is_sample ? perfring_sample_text(&sample, buffer, size)
+				       : perfring_record_decoded_text(&decoded, record, buffer, size),
+			     whole);
+		cr_assert_eq(memcmp(buffer, expected, kept), 0, "%s", expected);
+		cr_assert(!size || !buffer[kept]);
+		cr_assert_eq(buffer[size], '#');
+	}
+}
+
 /* The line, and the same cut to every shorter buffer: allocated exactly, always ended, the length always the whole. */
 static void assert_line(const struct perfring_format *format, struct pack *pack, const char *expected)
 {
@@ -41,6 +67,7 @@ static void assert_line(const struct perfring_format *format, struct pack *pack,
 		}
 		free(buffer);
 	}
+	expect_decoded(format, record, expected);
 }
 
 static struct pack pack;
