@@ -87,7 +87,7 @@ int perfring_event_query_bpf(int fd, uint32_t *ids, uint32_t *count)
 int perfring_event_modify(int fd, const struct perf_event_attr *attr)
 {
 	union perfring_attr packed;
-	int ret = perfring_attr_pack(&packed, attr);
+	int ret = perfring__attr_pack(&packed, attr);
 
 	return ret ? ret : ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &packed) < 0 ? -errno : 0;
 }

@@ -34,11 +34,11 @@ struct perfring_counts {
 };
 
 #define REFUSE(counts, ...) \
-	perfring_say(&(struct perfring_words){(counts)->refusal, sizeof((counts)->refusal), 0}, __VA_ARGS__)
+	perfring__say(&(struct perfring_words){(counts)->refusal, sizeof((counts)->refusal), 0}, __VA_ARGS__)
 
 static bool is_member(const struct perfring_counts *counts, uint32_t number)
 {
-	return perfring_opener_joins(&counts->events[number]->open, number);
+	return perfring__opener_joins(&counts->events[number]->open, number);
 }
 
 int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed)
@@ -52,7 +52,7 @@ int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed)
 		return -ENOMEM;
 	/* A count of cpu-clock does not replace another event's. */
 	(*counts)->allowed = allowed & ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
-	(*counts)->read_format = WANTED.read_format & ~perfring_probe_unknown(&WANTED, PERFRING_ATTR_AT_read_format);
+	(*counts)->read_format = WANTED.read_format & ~perfring__probe_unknown(&WANTED, PERFRING_ATTR_AT_read_format);
 	return 0;
 }
 
@@ -86,14 +86,14 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	uint32_t number = counts->event_count;
 	struct counted *event = calloc(1, sizeof(*event));
 
-	if (!event || perfring_os_array_grow(&counts->events, number, &counts->event_capacity, sizeof(event))) {
+	if (!event || perfring__os_array_grow(&counts->events, number, &counts->event_capacity, sizeof(event))) {
 		free(event);
 		return -ENOMEM;
 	}
 	counts->events[counts->event_count++] = event;
 	event->open.attr = &event->attr;
 	event->open.leader = one->leader == UINT32_MAX ? PERFRING_NO_GROUP : first + one->leader;
-	event->attr = perfring_attr_whole(one->attr);
+	event->attr = perfring__attr_whole(one->attr);
 	event->attr.size = sizeof(event->attr);
 	event->asked = event->attr;
 	event->name = strdup(one->name);
@@ -132,7 +132,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	if (ret)
 		REFUSE(counts, "the event's id cannot be read: %s.", strerror(-ret));
 	else
-		ret = perfring_os_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
+		ret = perfring__os_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
 	if (!ret)
 		counts->fds[counts->fd_count++] = opened;
 	return ret;
@@ -141,7 +141,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 /* A cgroup is observed CPU by CPU. */
 static int add_target(struct perfring_counts *counts, uint32_t first, const struct perfring_target *target)
 {
-	const struct perfring_numbers *who = perfring_target_who(target), *cpus = perfring_target_where(target);
+	const struct perfring_numbers *who = perfring__target_who(target), *cpus = perfring__target_where(target);
 	struct perfring_opener opener = {event_of,
 					 take,
 					 counts,
@@ -160,16 +160,16 @@ static int add_target(struct perfring_counts *counts, uint32_t first, const stru
 		return -EINVAL;
 	}
 	if (target->cgroups.count && !target->cpus.count) {
-		ret = perfring_numbers_add_online(&online);
+		ret = perfring__numbers_add_online(&online);
 		whole.cpus = online;
 		whole.all_cpus = true;
 		cpus = &whole.cpus;
 	}
 	if (!ret)
-		ret = perfring_opener_files((uint64_t)who->count * cpus->count * opener.count, true, counts->refusal,
-					    sizeof(counts->refusal));
+		ret = perfring__opener_files((uint64_t)who->count * cpus->count * opener.count, true, counts->refusal,
+					     sizeof(counts->refusal));
 	if (!ret)
-		ret = perfring_opener_open(&opener, &whole, who, cpus);
+		ret = perfring__opener_open(&opener, &whole, who, cpus);
 	free(online.numbers);
 	return ret;
 }
@@ -243,7 +243,7 @@ uint64_t perfring_counts_given_up(const struct perfring_counts *counts, uint32_t
 int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t number, char *buffer, size_t size)
 {
 	const struct counted *event = number < counts->event_count ? counts->events[number] : NULL;
-	struct perfring_words text = perfring_words_in(buffer, size);
+	struct perfring_words text = perfring__words_in(buffer, size);
 	char name[256];
 
 	if (!event)
@@ -252,8 +252,8 @@ int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t n
 		return perfring_fallback_explain(event->open.dropped, &event->asked, &event->attr, buffer, size);
 	if (!is_member(counts, number) || !counts->events[event->open.leader]->open.error)
 		return perfring_event_explain(event->open.error, &event->open.tried, 0, event->open.cpu, buffer, size);
-	perfring_event_plain_name(&event->asked, name, sizeof(name));
-	perfring_say(&text, "%s: not counted, because the leader of its group is not.", name);
+	perfring__event_plain_name(&event->asked, name, sizeof(name));
+	perfring__say(&text, "%s: not counted, because the leader of its group is not.", name);
 	return (int64_t)text.length;
 }
 
@@ -294,7 +294,7 @@ static int read_fd(struct perfring_counts *counts, uint32_t i, struct perfring_r
 {
 	struct perfring_format format = {.read_format = counts->events[counts->fds[i].event]->attr.read_format};
 
-	return perfring_opener_read(counts->fds[i].fd, &format, values, counts->buffer, sizeof(counts->buffer));
+	return perfring__opener_read(counts->fds[i].fd, &format, values, counts->buffer, sizeof(counts->buffer));
 }
 
 /* The number of the first fd after fd i that is no member of its group. */

@@ -41,7 +41,7 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 
 	if (!matches(names, name, alias))
 		return 0;
-	if (perfring_os_array_grow(&names->list, names->count, &names->capacity, sizeof(*names->list)))
+	if (perfring__os_array_grow(&names->list, names->count, &names->capacity, sizeof(*names->list)))
 		return -ENOMEM;
 	one = &names->list[names->count];
 	*one = (struct listed){.kind = kind, .name = malloc(length + other + strlen(text) + 1)};
@@ -84,7 +84,7 @@ static int add_table(struct perfring_event_names *names)
 		error = add(names, TABLE[i].type ? PERFRING_EVENT_SOFTWARE : PERFRING_EVENT_HARDWARE, TABLE[i].name,
 			    TABLE[i].alias, "", &attr);
 	}
-	for (unsigned i = 0; !error && perfring_cache_name(i, name, sizeof(name)); i++) {
+	for (unsigned i = 0; !error && perfring__cache_name(i, name, sizeof(name)); i++) {
 		error = perfring_event_parse(name, &attr, NULL);
 		if (!error)
 			error = add(names, PERFRING_EVENT_CACHE, name, "", "", &attr);
@@ -98,7 +98,7 @@ static int add_form(struct perfring_event_names *names, const struct perfring_pm
 	const char *separator = "";
 	struct dirent **terms;
 	char form[1024];
-	int count = perfring_event_folder(pmu->fd, "format", &terms);
+	int count = perfring__event_folder(pmu->fd, "format", &terms);
 	size_t used;
 
 	if (count < 0)
@@ -109,14 +109,14 @@ static int add_form(struct perfring_event_names *names, const struct perfring_pm
 		struct perfring_pmu_bits bits;
 		int width;
 
-		if (perfring_pmu_format(pmu, term, strlen(term), &bits))
+		if (perfring__pmu_format(pmu, term, strlen(term), &bits))
 			continue;
 		width = __builtin_popcountll(bits.mask);
 		used += (size_t)snprintf(form + used, sizeof(form) - used, "%s%s=0..0x%llx", separator, term,
 					 (unsigned long long)(width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1));
 		separator = ",";
 	}
-	perfring_event_folder_free(terms, count);
+	perfring__event_folder_free(terms, count);
 	if (used + 1 >= sizeof(form))
 		return 0;
 	strcpy(form + used, "/");
@@ -138,36 +138,36 @@ static int add_pmu(struct perfring_event_names *names, const char *pmu_name)
 	struct dirent **events;
 	int error = 0, count;
 
-	if (perfring_pmu_open(&pmu, PERFRING_PMU_ROOT, pmu_name, strlen(pmu_name)))
+	if (perfring__pmu_open(&pmu, PERFRING_PMU_ROOT, pmu_name, strlen(pmu_name)))
 		return 0;
-	count = perfring_event_folder(pmu.fd, "events", &events);
+	count = perfring__event_folder(pmu.fd, "events", &events);
 	for (int i = 0; i < count && !error; i++) {
 		const char *event = events[i]->d_name;
 
-		if (perfring_pmu_event(&pmu, event, strlen(event), "", text, sizeof(text)) > 0 &&
+		if (perfring__pmu_event(&pmu, event, strlen(event), "", text, sizeof(text)) > 0 &&
 		    snprintf(name, sizeof(name), "%s/%s/", pmu_name, event) < (int)sizeof(name))
 			error = add(names, PERFRING_EVENT_PMU, name, is_known_as(event, &pmu) ? event : "", text, NULL);
 	}
 	if (count >= 0)
-		perfring_event_folder_free(events, count);
+		perfring__event_folder_free(events, count);
 	else if (count == -ENOMEM)
 		error = count;
 	if (!error)
 		error = add_form(names, &pmu, pmu_name);
-	perfring_pmu_close(&pmu);
+	perfring__pmu_close(&pmu);
 	return error;
 }
 
 static int add_pmus(struct perfring_event_names *names)
 {
 	struct dirent **pmus;
-	int count = perfring_event_folder(AT_FDCWD, PERFRING_PMU_ROOT, &pmus), error = 0;
+	int count = perfring__event_folder(AT_FDCWD, PERFRING_PMU_ROOT, &pmus), error = 0;
 
 	if (count < 0)
 		return count == -ENOMEM ? count : 0;
 	for (int i = 0; i < count && !error; i++)
 		error = add_pmu(names, pmus[i]->d_name);
-	perfring_event_folder_free(pmus, count);
+	perfring__event_folder_free(pmus, count);
 	return error;
 }
 
@@ -220,10 +220,10 @@ int perfring_event_names_open(struct perfring_event_names **names, const char *g
 	error = add_table(mine);
 	if (!error)
 		error = add_pmus(mine);
-	if (!error && perfring_tracepoints_each("*", "*", add_tracepoint, mine) == -ENOMEM)
+	if (!error && perfring__tracepoints_each("*", "*", add_tracepoint, mine) == -ENOMEM)
 		error = -ENOMEM;
 	if (!error)
-		error = perfring_pfm_each(add_pfm, mine);
+		error = perfring__pfm_each(add_pfm, mine);
 	if (!error)
 		error = add_forms(mine);
 	mine->glob = NULL; /* belongs to the caller */

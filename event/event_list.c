@@ -70,10 +70,10 @@ struct perf_event_attr *perfring_events_attr(struct perfring_events *events, uin
 static struct entry *append(struct perfring_events *events, const struct perf_event_attr *base, const char *name,
 			    size_t length)
 {
-	uint32_t bytes = perfring_attr_own_size(base);
+	uint32_t bytes = perfring__attr_own_size(base);
 	struct entry *entry = calloc(1, sizeof(*entry));
 
-	if (!entry || perfring_os_array_grow(&events->entries, events->count, &events->capacity, sizeof(entry))) {
+	if (!entry || perfring__os_array_grow(&events->entries, events->count, &events->capacity, sizeof(entry))) {
 		free(entry);
 		return NULL;
 	}
@@ -95,7 +95,7 @@ int perfring_events_add_attr(struct perfring_events *events, const struct perf_e
 	uint32_t count = events->count;
 	struct entry *entry;
 
-	if ((joins && !count) || perfring_attr_own_size(attr) > PERFRING_ATTR_MAX)
+	if ((joins && !count) || perfring__attr_own_size(attr) > PERFRING_ATTR_MAX)
 		return -EINVAL;
 	entry = append(events, attr, name, strlen(name));
 	if (!entry) {
@@ -128,7 +128,7 @@ struct adding {
 
 static int fault_at(struct adding *adding, size_t at, const char *what)
 {
-	return perfring_event_invalid(adding->fault, at, what);
+	return perfring__event_invalid(adding->fault, at, what);
 }
 
 /* One event as text; at: its place in the user's text. */
@@ -141,15 +141,15 @@ static int add_text(struct adding *adding, const char *text, size_t at)
 
 	entry = append(adding->events, adding->base, text, strlen(text));
 	if (!entry)
-		return perfring_event_fault(adding->fault, at, "out of memory", -ENOMEM);
-	error = perfring_event_parse_under(adding->root, text, adding->group, entry->attr, &naming, &fault);
+		return perfring__event_fault(adding->fault, at, "out of memory", -ENOMEM);
+	error = perfring__event_parse_under(adding->root, text, adding->group, entry->attr, &naming, &fault);
 	if (error)
-		return perfring_event_fault(adding->fault, at + (size_t)fault.at, fault.what, error);
+		return perfring__event_fault(adding->fault, at + (size_t)fault.at, fault.what, error);
 	if (naming.name[0]) {
 		free(entry->name);
 		entry->one.name = entry->name = strdup(naming.name);
 		if (!entry->name)
-			return perfring_event_fault(adding->fault, at, "out of memory", -ENOMEM);
+			return perfring__event_fault(adding->fault, at, "out of memory", -ENOMEM);
 	}
 	memcpy(entry->unit, naming.unit, sizeof(entry->unit));
 	memcpy(entry->cpus, naming.cpus, sizeof(entry->cpus));
@@ -199,20 +199,20 @@ static int add_glob(struct adding *adding, const char *text, size_t at)
 		return fault_at(adding, at, "not a tracepoint's name");
 	if (rest && *rest == ':') {
 		size_t from = (size_t)(rest - text) + 1;
-		int64_t used = perfring_modifiers_parse(text, from, &modifiers, &fault);
+		int64_t used = perfring__modifiers_parse(text, from, &modifiers, &fault);
 
 		if (used >= 0 && text[from + (size_t)used])
-			perfring_event_invalid(&fault, from + (size_t)used, "no modifier");
+			perfring__event_invalid(&fault, from + (size_t)used, "no modifier");
 		if (fault.what)
 			return fault_at(adding, at + (size_t)fault.at, fault.what);
 	}
-	error = perfring_tracepoints_each(subsystem, glob, add_match, &matching);
+	error = perfring__tracepoints_each(subsystem, glob, add_match, &matching);
 	if (error && !matching.error)
-		return perfring_event_fault(
+		return perfring__event_fault(
 			adding->fault, at,
 			"tracefs is not mounted or not readable (mount -t tracefs none /sys/kernel/tracing)", error);
 	if (!matching.has_matched)
-		return perfring_event_fault(adding->fault, at, "no tracepoint matches", -ENOENT);
+		return perfring__event_fault(adding->fault, at, "no tracepoint matches", -ENOENT);
 	return error;
 }
 
@@ -230,41 +230,41 @@ static int add_probe(struct adding *adding, const char *text, size_t at, bool re
 	int error;
 
 	if (last && memchr(text + path, ':', (size_t)(last - text) - path) &&
-	    perfring_modifiers_parse(text, (size_t)(last + 1 - text), &modifiers, NULL) == (int64_t)strlen(last + 1)) {
+	    perfring__modifiers_parse(text, (size_t)(last + 1 - text), &modifiers, NULL) == (int64_t)strlen(last + 1)) {
 		end = (size_t)(last - text);
 		last = memrchr(text + path, ':', end - path);
 	}
 	if (!last)
 		return fault_at(adding, at + end, "no :SYMBOL, :SYMBOL+OFFSET or :0xOFFSET after the path");
-	error = perfring_uprobe_place(text, path, (size_t)(last + 1 - text), end, &configs[2], &fault);
+	error = perfring__uprobe_place(text, path, (size_t)(last + 1 - text), end, &configs[2], &fault);
 	if (error)
-		return perfring_event_fault(adding->fault, at + (size_t)fault.at, fault.what, error);
-	error = perfring_pmu_open(&pmu, adding->root, "uprobe", strlen("uprobe"));
+		return perfring__event_fault(adding->fault, at + (size_t)fault.at, fault.what, error);
+	error = perfring__pmu_open(&pmu, adding->root, "uprobe", strlen("uprobe"));
 	if (error)
-		return perfring_event_fault(adding->fault, at,
-					    "this kernel has no probes of user code (CONFIG_UPROBE_EVENTS)", error);
-	error = returns ? perfring_pmu_format(&pmu, "retprobe", strlen("retprobe"), &bits) : 0;
+		return perfring__event_fault(adding->fault, at,
+					     "this kernel has no probes of user code (CONFIG_UPROBE_EVENTS)", error);
+	error = returns ? perfring__pmu_format(&pmu, "retprobe", strlen("retprobe"), &bits) : 0;
 	if (!error && returns)
-		perfring_pmu_spread(&bits, 1, configs);
-	perfring_pmu_close(&pmu);
+		perfring__pmu_spread(&bits, 1, configs);
+	perfring__pmu_close(&pmu);
 	if (error)
-		return perfring_event_fault(adding->fault, at, "this kernel's uprobe PMU has no retprobe", error);
+		return perfring__event_fault(adding->fault, at, "this kernel's uprobe PMU has no retprobe", error);
 
 	entry = append(adding->events, adding->base, text, strlen(text));
 	if (entry)
 		entry->path = strndup(text + path, (size_t)(last - text) - path);
 	if (!entry || !entry->path)
-		return perfring_event_fault(adding->fault, at, "out of memory", -ENOMEM);
+		return perfring__event_fault(adding->fault, at, "out of memory", -ENOMEM);
 	configs[1] = (uintptr_t)entry->path;
 	entry->attr->type = pmu.type;
 	entry->attr->bp_type = 0;
-	if (perfring_configs_set(entry->attr, configs))
+	if (perfring__configs_set(entry->attr, configs))
 		return fault_at(adding, at, "attr->size ends before config2, which this needs");
-	entry->one.terms = perfring_modifiers_guests(&modifiers, adding->group, entry->attr);
-	if (adding->group && perfring_modifiers_join(&modifiers, adding->group))
+	entry->one.terms = perfring__modifiers_guests(&modifiers, adding->group, entry->attr);
+	if (adding->group && perfring__modifiers_join(&modifiers, adding->group))
 		return fault_at(adding, at, "with the group's, more than three p");
-	perfring_modifiers_apply(&modifiers, entry->attr);
-	entry->one.reads = perfring_modifiers_has(&modifiers, 'S');
+	perfring__modifiers_apply(&modifiers, entry->attr);
+	entry->one.reads = perfring__modifiers_has(&modifiers, 'S');
 	return 0;
 }
 
@@ -294,7 +294,7 @@ static int add_one(struct adding *adding, size_t from, size_t to)
 		return fault_at(adding, from, "no event");
 	text = strndup(adding->text + from, to - from);
 	if (!text)
-		return perfring_event_fault(adding->fault, from, "out of memory", -ENOMEM);
+		return perfring__event_fault(adding->fault, from, "out of memory", -ENOMEM);
 	colon = strchr(text, ':');
 	if (!strncmp(text, "uprobe:", 7) || !strncmp(text, "uretprobe:", 10))
 		error = add_probe(adding, text, from, text[1] == 'r');
@@ -344,7 +344,7 @@ static int add_group(struct adding *adding, size_t *at)
 	if (!text[end])
 		return fault_at(adding, end, "no } after the group");
 	if (text[++end] == ':') {
-		used = perfring_modifiers_parse(text, end + 1, &modifiers, adding->fault);
+		used = perfring__modifiers_parse(text, end + 1, &modifiers, adding->fault);
 		if (used < 0)
 			return (int)used;
 		end += 1 + (size_t)used;
@@ -374,7 +374,7 @@ int perfring_events_add(struct perfring_events *events, const char *text, const 
 	size_t at = 0;
 	int error;
 
-	if (perfring_attr_own_size(base) > PERFRING_ATTR_MAX)
+	if (perfring__attr_own_size(base) > PERFRING_ATTR_MAX)
 		return fault_at(&adding, 0, "an attr has at most 4096 bytes");
 	for (;;) {
 		at = blanks(text, at);

@@ -14,7 +14,7 @@
 int perfring_event_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags)
 {
 	union perfring_attr packed;
-	int ret = perfring_attr_pack(&packed, attr);
+	int ret = perfring__attr_pack(&packed, attr);
 	long fd;
 
 	if (ret)

@@ -18,20 +18,20 @@ union perfring_attr {
 
 /* Copies an attr for the kernel, without zeros at its end: the caller's struct may be newer than the kernel, or than
  * our header.  Returns 0, or -E2BIG for a size that no kernel accepts. */
-int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr);
+int perfring__attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr);
 
 /* A software event that counts nothing and needs no permission: with one member changed, the kernel's answer is about
  * that member. */
-void perfring_probe_begin(union perfring_attr *probe);
+void perfring__probe_begin(union perfring_attr *probe);
 
 /* Opens and closes.  Returns 0 or -errno. */
-int perfring_probe(const union perfring_attr *probe);
+int perfring__probe(const union perfring_attr *probe);
 
 /* The size of the kernel's own attr; 0: unknown, because a filter intercepts the call. */
-uint32_t perfring_probe_size(void);
+uint32_t perfring__probe_size(void);
 
 /* The bits of attr's word at `at` (sample_type, read_format, flags) that this kernel does not know. */
-uint64_t perfring_probe_unknown(const struct perf_event_attr *attr, uint32_t at);
+uint64_t perfring__probe_unknown(const struct perf_event_attr *attr, uint32_t at);
 
 /* A text in a buffer: what does not fit is still counted, as by snprintf. */
 struct perfring_words {
@@ -41,20 +41,20 @@ struct perfring_words {
 };
 
 /* Begins an empty text. */
-static inline struct perfring_words perfring_words_in(char *buffer, size_t size)
+static inline struct perfring_words perfring__words_in(char *buffer, size_t size)
 {
 	if (size)
 		buffer[0] = 0;
 	return (struct perfring_words){buffer, size, 0};
 }
 
-int64_t perfring_say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int64_t perfring__say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* perfring_event_name, for sentences: without an H, which events have that leave guests out by default. */
-void perfring_event_plain_name(const struct perf_event_attr *attr, char *buffer, size_t size);
+void perfring__event_plain_name(const struct perf_event_attr *attr, char *buffer, size_t size);
 
 /* Opens a file under tracefs, at either of its mount points.  Returns an fd; or -errno, of the two rather one that is
  * not ENOENT. */
-int perfring_event_tracefs(const char *path);
+int perfring__event_tracefs(const char *path);
 
 #endif

@@ -15,7 +15,7 @@
 #include "os/small_file.h"
 #include "pmu.h"
 
-int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *what, int error)
+int perfring__event_fault(struct perfring_fault *fault, size_t at, const char *what, int error)
 {
 	if (fault) {
 		fault->at = (int64_t)at;
@@ -24,18 +24,18 @@ int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *wh
 	return error;
 }
 
-int perfring_event_invalid(struct perfring_fault *fault, size_t at, const char *what)
+int perfring__event_invalid(struct perfring_fault *fault, size_t at, const char *what)
 {
-	return perfring_event_fault(fault, at, what, -EINVAL);
+	return perfring__event_fault(fault, at, what, -EINVAL);
 }
 
 /* ---- config, config1 .. by the attr's size: the installed header may lack some ---- */
 
 static const uint8_t CONFIG_AT[PERFRING_CONFIGS] = {8, 56, 64, 128, 136};
 
-void perfring_configs_get(const struct perf_event_attr *attr, uint64_t configs[PERFRING_CONFIGS])
+void perfring__configs_get(const struct perf_event_attr *attr, uint64_t configs[PERFRING_CONFIGS])
 {
-	uint32_t bytes = perfring_attr_own_size(attr);
+	uint32_t bytes = perfring__attr_own_size(attr);
 
 	for (size_t i = 0; i < PERFRING_CONFIGS; i++) {
 		configs[i] = 0;
@@ -44,9 +44,9 @@ void perfring_configs_get(const struct perf_event_attr *attr, uint64_t configs[P
 	}
 }
 
-int perfring_configs_set(struct perf_event_attr *attr, const uint64_t configs[PERFRING_CONFIGS])
+int perfring__configs_set(struct perf_event_attr *attr, const uint64_t configs[PERFRING_CONFIGS])
 {
-	uint32_t bytes = perfring_attr_own_size(attr);
+	uint32_t bytes = perfring__attr_own_size(attr);
 
 	for (size_t i = 0; i < PERFRING_CONFIGS; i++) {
 		if (CONFIG_AT[i] + 8U <= bytes)
@@ -59,8 +59,8 @@ int perfring_configs_set(struct perf_event_attr *attr, const uint64_t configs[PE
 
 /* ---- modifiers ---- */
 
-int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_modifiers *modifiers,
-				 struct perfring_fault *fault)
+int64_t perfring__modifiers_parse(const char *text, size_t at, struct perfring_modifiers *modifiers,
+				  struct perfring_fault *fault)
 {
 	size_t from = at;
 
@@ -70,37 +70,37 @@ int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_mo
 
 		if (text[at] == 'p') {
 			if (++modifiers->precise > 3)
-				return perfring_event_invalid(fault, at, "more than three p");
+				return perfring__event_invalid(fault, at, "more than three p");
 			continue;
 		}
 		if (!letter)
-			return perfring_event_invalid(fault, at, "unknown modifier: one of u k h p P G H I S D e");
+			return perfring__event_invalid(fault, at, "unknown modifier: one of u k h p P G H I S D e");
 		if (modifiers->letters & 1U << (letter - PERFRING_MODIFIERS))
-			return perfring_event_invalid(fault, at, "modifier given twice");
+			return perfring__event_invalid(fault, at, "modifier given twice");
 		modifiers->letters |= 1U << (letter - PERFRING_MODIFIERS);
 	}
 	if (at == from)
-		return perfring_event_invalid(fault, at, "no modifier after the colon");
+		return perfring__event_invalid(fault, at, "no modifier after the colon");
 	return (int64_t)(at - from);
 }
 
-bool perfring_modifiers_has(const struct perfring_modifiers *modifiers, char letter)
+bool perfring__modifiers_has(const struct perfring_modifiers *modifiers, char letter)
 {
 	return modifiers->letters >> (strchr(PERFRING_MODIFIERS, letter) - PERFRING_MODIFIERS) & 1;
 }
 
-int perfring_modifiers_join(struct perfring_modifiers *modifiers, const struct perfring_modifiers *more)
+int perfring__modifiers_join(struct perfring_modifiers *modifiers, const struct perfring_modifiers *more)
 {
 	modifiers->letters |= more->letters;
 	modifiers->precise += more->precise;
 	return modifiers->precise > 3 ? -EINVAL : 0;
 }
 
-void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct perf_event_attr *attr)
+void perfring__modifiers_apply(const struct perfring_modifiers *modifiers, struct perf_event_attr *attr)
 {
-	bool user = perfring_modifiers_has(modifiers, 'u'), kernel = perfring_modifiers_has(modifiers, 'k');
-	bool hypervisor = perfring_modifiers_has(modifiers, 'h');
-	bool guest = perfring_modifiers_has(modifiers, 'G'), host = perfring_modifiers_has(modifiers, 'H');
+	bool user = perfring__modifiers_has(modifiers, 'u'), kernel = perfring__modifiers_has(modifiers, 'k');
+	bool hypervisor = perfring__modifiers_has(modifiers, 'h');
+	bool guest = perfring__modifiers_has(modifiers, 'G'), host = perfring__modifiers_has(modifiers, 'H');
 
 	if (user || kernel || hypervisor) {
 		attr->exclude_user = !user;
@@ -111,28 +111,28 @@ void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct
 		attr->exclude_guest = !guest;
 		attr->exclude_host = !host;
 	}
-	if (perfring_modifiers_has(modifiers, 'I'))
+	if (perfring__modifiers_has(modifiers, 'I'))
 		attr->exclude_idle = 1;
-	if (perfring_modifiers_has(modifiers, 'D'))
+	if (perfring__modifiers_has(modifiers, 'D'))
 		attr->pinned = 1;
-	if (perfring_modifiers_has(modifiers, 'e'))
+	if (perfring__modifiers_has(modifiers, 'e'))
 		attr->exclusive = 1;
 	if (modifiers->precise)
 		attr->precise_ip = modifiers->precise & 3;
-	if (perfring_modifiers_has(modifiers, 'P'))
+	if (perfring__modifiers_has(modifiers, 'P'))
 		attr->precise_ip = 3;
 }
 
-uint32_t perfring_modifiers_guests(const struct perfring_modifiers *own, const struct perfring_modifiers *group,
-				   struct perf_event_attr *attr)
+uint32_t perfring__modifiers_guests(const struct perfring_modifiers *own, const struct perfring_modifiers *group,
+				    struct perf_event_attr *attr)
 {
 	struct perfring_modifiers all = *own;
 
 	if (group)
-		perfring_modifiers_join(&all, group);
-	if (perfring_modifiers_has(&all, 'G') || perfring_modifiers_has(&all, 'H'))
+		perfring__modifiers_join(&all, group);
+	if (perfring__modifiers_has(&all, 'G') || perfring__modifiers_has(&all, 'H'))
 		return PERFRING_TERM_GUESTS;
-	if (own->letters && !all.precise && !perfring_modifiers_has(&all, 'u') && !perfring_modifiers_has(&all, 'P'))
+	if (own->letters && !all.precise && !perfring__modifiers_has(&all, 'u') && !perfring__modifiers_has(&all, 'P'))
 		attr->exclude_guest = 0;
 	return 0;
 }
@@ -154,13 +154,13 @@ struct parse {
 
 static int parse_modifiers(struct parse *parse, size_t at)
 {
-	int64_t length = perfring_modifiers_parse(parse->text, at, &parse->modifiers, parse->fault);
+	int64_t length = perfring__modifiers_parse(parse->text, at, &parse->modifiers, parse->fault);
 
 	if (length < 0)
 		return (int)length;
 	if (parse->text[at + (size_t)length])
-		return perfring_event_invalid(parse->fault, at + (size_t)length,
-					      "unknown modifier: one of u k h p P G H I S D e");
+		return perfring__event_invalid(parse->fault, at + (size_t)length,
+					       "unknown modifier: one of u k h p P G H I S D e");
 	return 0;
 }
 
@@ -172,10 +172,10 @@ static int parse_terms(struct parse *parse, const struct perfring_pmu *pmu, size
 	int error;
 
 	if (!last)
-		return perfring_event_invalid(parse->fault, strlen(parse->text), "no slash after the terms");
+		return perfring__event_invalid(parse->fault, strlen(parse->text), "no slash after the terms");
 	end = (size_t)(last - parse->text);
-	error = perfring_pmu_terms(pmu, parse->text, at + 1, end, parse->configs, &parse->attr, &parse->naming,
-				   parse->fault);
+	error = perfring__pmu_terms(pmu, parse->text, at + 1, end, parse->configs, &parse->attr, &parse->naming,
+				    parse->fault);
 	if (error)
 		return error;
 	if (!parse->text[++end])
@@ -216,13 +216,13 @@ static int parse_breakpoint(struct parse *parse)
 
 	end = number_at(at, &address);
 	if (!end)
-		return perfring_event_invalid(parse->fault, (size_t)(at - text), "no address");
+		return perfring__event_invalid(parse->fault, (size_t)(at - text), "no address");
 	at = end;
 	if (*at == '/') {
 		end = number_at(++at, &length);
 		if (!end || (length != 1 && length != 2 && length != 4 && length != 8))
-			return perfring_event_invalid(parse->fault, (size_t)(at - text),
-						      "a length of 1, 2, 4 or 8 is expected");
+			return perfring__event_invalid(parse->fault, (size_t)(at - text),
+						       "a length of 1, 2, 4 or 8 is expected");
 		at = end;
 	}
 	if (*at == ':' && (at[1] == 'r' || at[1] == 'w' || at[1] == 'x')) {
@@ -230,13 +230,13 @@ static int parse_breakpoint(struct parse *parse)
 			unsigned bit = *at == 'r' ? 1 : *at == 'w' ? 2 : *at == 'x' ? 4 : 0;
 
 			if (!bit || (type & bit))
-				return perfring_event_invalid(parse->fault, (size_t)(at - text),
-							      "only r, w and x are expected, each once");
+				return perfring__event_invalid(parse->fault, (size_t)(at - text),
+							       "only r, w and x are expected, each once");
 			type |= bit;
 		}
 		if ((type & 4) && type != 4)
-			return perfring_event_invalid(parse->fault, (size_t)(at - text) - 1,
-						      "x does not go with r or w");
+			return perfring__event_invalid(parse->fault, (size_t)(at - text) - 1,
+						       "x does not go with r or w");
 	}
 	parse->type = PERFRING_TYPE_BREAKPOINT;
 	parse->bp_type = type ? type : 3;
@@ -244,8 +244,8 @@ static int parse_breakpoint(struct parse *parse)
 	parse->configs[2] = length ? length : type == 4 ? sizeof(long) : 4;
 	if (*at == ':')
 		return parse_modifiers(parse, (size_t)(at - text) + 1);
-	return *at ? perfring_event_invalid(parse->fault, (size_t)(at - text),
-					    "/LEN, :rwx or :MODIFIERS is expected here")
+	return *at ? perfring__event_invalid(parse->fault, (size_t)(at - text),
+					     "/LEN, :rwx or :MODIFIERS is expected here")
 		   : 0;
 }
 
@@ -326,7 +326,7 @@ static void name_cache(uint64_t config, char *buffer, size_t size)
 	snprintf(buffer, size, "%s-%s%s", CACHES[cache][0], OPERATIONS[operation][!result], result ? "-misses" : "");
 }
 
-bool perfring_cache_name(unsigned i, char *buffer, size_t size)
+bool perfring__cache_name(unsigned i, char *buffer, size_t size)
 {
 	for (unsigned cache = 0; cache < sizeof(CAN); cache++)
 		for (unsigned operation = 0; operation < 3; operation++)
@@ -349,22 +349,22 @@ static bool is_word(const char *text, size_t length, const char *word)
 static int parse_pmu(struct parse *parse, size_t length)
 {
 	struct perfring_pmu pmu;
-	int error = perfring_pmu_open(&pmu, parse->root, parse->text, length);
+	int error = perfring__pmu_open(&pmu, parse->root, parse->text, length);
 
 	if (error == -EINVAL)
-		return perfring_event_invalid(parse->fault, 0, "not a PMU's name");
+		return perfring__event_invalid(parse->fault, 0, "not a PMU's name");
 	if (error == -EBADMSG)
-		return perfring_event_invalid(parse->fault, 0, "the PMU's type in sysfs is not a number");
+		return perfring__event_invalid(parse->fault, 0, "the PMU's type in sysfs is not a number");
 	if (error)
-		return perfring_event_fault(
+		return perfring__event_fault(
 			parse->fault, 0,
 			error == -ENOENT ? "no such PMU: /sys/bus/event_source/devices has those of this machine"
 					 : "the PMU's files in sysfs cannot be read",
 			error);
 	parse->type = pmu.type;
-	perfring_pmu_cpus(&pmu, parse->naming.cpus, sizeof(parse->naming.cpus));
+	perfring__pmu_cpus(&pmu, parse->naming.cpus, sizeof(parse->naming.cpus));
 	error = parse_terms(parse, &pmu, length);
-	perfring_pmu_close(&pmu);
+	perfring__pmu_close(&pmu);
 	return error;
 }
 
@@ -375,17 +375,17 @@ static int parse_bare(struct parse *parse, size_t length)
 	struct perfring_pmu pmu;
 	int error;
 
-	if (!perfring_pmu_is_event(parse->text, length) || memchr(parse->text, ',', length) ||
-	    memchr(parse->text, '=', length) || perfring_pmu_of_event(parse->root, parse->text, length, name))
+	if (!perfring__pmu_is_event(parse->text, length) || memchr(parse->text, ',', length) ||
+	    memchr(parse->text, '=', length) || perfring__pmu_of_event(parse->root, parse->text, length, name))
 		return -ENOENT;
-	error = perfring_pmu_open(&pmu, parse->root, name, strlen(name));
+	error = perfring__pmu_open(&pmu, parse->root, name, strlen(name));
 	if (error)
 		return error;
 	parse->type = pmu.type;
-	perfring_pmu_cpus(&pmu, parse->naming.cpus, sizeof(parse->naming.cpus));
-	error = perfring_pmu_terms(&pmu, parse->text, 0, length, parse->configs, &parse->attr, &parse->naming,
-				   parse->fault);
-	perfring_pmu_close(&pmu);
+	perfring__pmu_cpus(&pmu, parse->naming.cpus, sizeof(parse->naming.cpus));
+	error = perfring__pmu_terms(&pmu, parse->text, 0, length, parse->configs, &parse->attr, &parse->naming,
+				    parse->fault);
+	perfring__pmu_close(&pmu);
 	return error ? error : parse_rest(parse, length);
 }
 
@@ -399,7 +399,7 @@ static int parse_pfm_cut(struct parse *parse, size_t length, size_t letters)
 		return -ENOENT;
 	memcpy(name, parse->text, length);
 	name[length] = 0;
-	error = perfring_pfm_parse(name, parse->configs, &parse->attr);
+	error = perfring__pfm_parse(name, parse->configs, &parse->attr);
 	if (error)
 		return error;
 	parse->type = parse->attr.type;
@@ -415,7 +415,7 @@ static int parse_pfm(struct parse *parse)
 	struct perfring_modifiers modifiers;
 	int error = -ENOENT;
 
-	if (cut && (last[-1] == ':' || perfring_modifiers_parse(parse->text, cut + 1, &modifiers, NULL) < 0))
+	if (cut && (last[-1] == ':' || perfring__modifiers_parse(parse->text, cut + 1, &modifiers, NULL) < 0))
 		cut = 0;
 	if (cut && !last[1 + strspn(last + 1, "ukhp")])
 		error = parse_pfm_cut(parse, cut, cut + 1);
@@ -433,7 +433,7 @@ static int parse_text(struct parse *parse)
 	int error;
 
 	if (!length)
-		return perfring_event_invalid(parse->fault, 0, "no event");
+		return perfring__event_invalid(parse->fault, 0, "no event");
 	if (!strncmp(text, "mem:", 4))
 		return parse_breakpoint(parse);
 
@@ -450,7 +450,8 @@ static int parse_text(struct parse *parse)
 		parse->type = PERFRING_TYPE_RAW;
 		parse->configs[0] = strtoull(text + 1, NULL, 16);
 		if (errno)
-			return perfring_event_invalid(parse->fault, 1, "a raw event has at most 16 hexadecimal digits");
+			return perfring__event_invalid(parse->fault, 1,
+						       "a raw event has at most 16 hexadecimal digits");
 		return parse_rest(parse, length);
 	}
 	if (parse_cache(parse, length))
@@ -462,17 +463,17 @@ static int parse_text(struct parse *parse)
 		return error;
 	colon = text[length] ? text + length : NULL;
 	if (!strncmp(text, "uprobe:", 7) || !strncmp(text, "uretprobe:", 10))
-		return perfring_event_invalid(
+		return perfring__event_invalid(
 			parse->fault, 0,
 			"a probe of user code needs a list of events (perfring_events_add), which keeps its path");
 	if (!colon || colon[1] == ':') {
 		error = parse_pfm(parse);
-		return error ? perfring_event_invalid(parse->fault, 0, "unknown event") : 0;
+		return error ? perfring__event_invalid(parse->fault, 0, "unknown event") : 0;
 	}
 	second = strpbrk(colon + 1, ":/");
 	parse->type = PERFRING_TYPE_TRACEPOINT;
-	error = perfring_tracepoint_id(text, second ? (size_t)(second - text) : strlen(text), &parse->configs[0],
-				       parse->fault);
+	error = perfring__tracepoint_id(text, second ? (size_t)(second - text) : strlen(text), &parse->configs[0],
+					parse->fault);
 	if (!error && second) {
 		error = parse_rest(parse, (size_t)(second - text));
 		if (error)
@@ -505,31 +506,31 @@ static bool is_set(const struct perf_event_attr *attr, const struct term_member 
 	return memcmp((const unsigned char *)attr + member->at, ZEROS, member->size);
 }
 
-int perfring_event_parse_under(const char *root, const char *text, const struct perfring_modifiers *group,
-			       struct perf_event_attr *attr, struct perfring_naming *naming,
-			       struct perfring_fault *fault)
+int perfring__event_parse_under(const char *root, const char *text, const struct perfring_modifiers *group,
+				struct perf_event_attr *attr, struct perfring_naming *naming,
+				struct perfring_fault *fault)
 {
 	struct parse parse = {.root = root, .text = text, .fault = fault, .naming = {.scale = 1.0}};
-	uint32_t bytes = perfring_attr_own_size(attr);
+	uint32_t bytes = perfring__attr_own_size(attr);
 	int error;
 
-	parse.attr = perfring_attr_whole(attr);
+	parse.attr = perfring__attr_whole(attr);
 	error = parse_text(&parse);
 	if (error)
 		return error;
 	for (size_t i = 0; i < PERFRING_CONFIGS; i++)
 		if (parse.configs[i] && CONFIG_AT[i] + 8U > bytes)
-			return perfring_event_invalid(
+			return perfring__event_invalid(
 				fault, 0,
 				"attr->size ends before config2 (bp_len), config3 or config4, which this needs");
 	for (size_t i = 0; i < sizeof(TERM_MEMBERS) / sizeof(*TERM_MEMBERS); i++)
 		if (TERM_MEMBERS[i].at + TERM_MEMBERS[i].size > bytes && is_set(&parse.attr, &TERM_MEMBERS[i]))
-			return perfring_event_invalid(fault, 0, "attr->size ends before a member that a term needs");
-	parse.naming.terms |= perfring_modifiers_guests(&parse.modifiers, group, &parse.attr);
-	if (group && perfring_modifiers_join(&parse.modifiers, group))
-		return perfring_event_invalid(fault, 0, "with the group's, more than three p");
-	perfring_modifiers_apply(&parse.modifiers, &parse.attr);
-	parse.naming.reads = perfring_modifiers_has(&parse.modifiers, 'S');
+			return perfring__event_invalid(fault, 0, "attr->size ends before a member that a term needs");
+	parse.naming.terms |= perfring__modifiers_guests(&parse.modifiers, group, &parse.attr);
+	if (group && perfring__modifiers_join(&parse.modifiers, group))
+		return perfring__event_invalid(fault, 0, "with the group's, more than three p");
+	perfring__modifiers_apply(&parse.modifiers, &parse.attr);
+	parse.naming.reads = perfring__modifiers_has(&parse.modifiers, 'S');
 	if (naming)
 		*naming = parse.naming;
 
@@ -543,12 +544,12 @@ int perfring_event_parse_under(const char *root, const char *text, const struct 
 		if (TERM_MEMBERS[i].at + TERM_MEMBERS[i].size <= bytes)
 			memcpy((unsigned char *)attr + TERM_MEMBERS[i].at,
 			       (const unsigned char *)&parse.attr + TERM_MEMBERS[i].at, TERM_MEMBERS[i].size);
-	return perfring_configs_set(attr, parse.configs);
+	return perfring__configs_set(attr, parse.configs);
 }
 
 int perfring_event_parse(const char *text, struct perf_event_attr *attr, struct perfring_fault *fault)
 {
-	return perfring_event_parse_under(PERFRING_PMU_ROOT, text, NULL, attr, NULL, fault);
+	return perfring__event_parse_under(PERFRING_PMU_ROOT, text, NULL, attr, NULL, fault);
 }
 
 /* ---- back to text ---- */
@@ -583,7 +584,7 @@ static bool name_probe(const struct perfring_pmu *pmu, const uint64_t configs[PE
 	struct perfring_pmu_bits bits;
 	char path[PATH_MAX];
 
-	return !configs[3] && !configs[4] && !perfring_pmu_format(pmu, "retprobe", strlen("retprobe"), &bits) &&
+	return !configs[3] && !configs[4] && !perfring__pmu_format(pmu, "retprobe", strlen("retprobe"), &bits) &&
 	       !bits.config && !(configs[0] & ~bits.mask) && configs[1] && read_path(configs[1], path, sizeof(path)) &&
 	       snprintf(buffer, size, "%s:%s:0x%llx", configs[0] ? "uretprobe" : "uprobe", path,
 			(unsigned long long)configs[2]) < (int)size;
@@ -594,7 +595,7 @@ static bool name_event(const struct perfring_pmu *pmu, const char *pmu_name, con
 		       char *buffer, size_t size)
 {
 	struct dirent **events;
-	int count = perfring_event_folder(pmu->fd, "events", &events);
+	int count = perfring__event_folder(pmu->fd, "events", &events);
 	bool found = false;
 
 	if (count < 0)
@@ -605,12 +606,12 @@ static bool name_event(const struct perfring_pmu *pmu, const char *pmu_name, con
 		struct perf_event_attr attr = {0};
 		struct perfring_naming naming;
 
-		found = perfring_pmu_is_event(event, strlen(event)) &&
-			!perfring_pmu_terms(pmu, event, 0, strlen(event), its, &attr, &naming, NULL) &&
+		found = perfring__pmu_is_event(event, strlen(event)) &&
+			!perfring__pmu_terms(pmu, event, 0, strlen(event), its, &attr, &naming, NULL) &&
 			!memcmp(its, configs, sizeof(its)) &&
 			snprintf(buffer, size, "%s/%s/", pmu_name, event) < (int)size;
 	}
-	perfring_event_folder_free(events, count);
+	perfring__event_folder_free(events, count);
 	return found;
 }
 
@@ -623,7 +624,7 @@ static void name_by_pmu(const char *root, uint32_t type, const uint64_t configs[
 	struct perfring_pmu pmu;
 	size_t used;
 
-	if (perfring_pmu_of_type(root, type, pmu_name) || perfring_pmu_open(&pmu, root, pmu_name, strlen(pmu_name)))
+	if (perfring__pmu_of_type(root, type, pmu_name) || perfring__pmu_open(&pmu, root, pmu_name, strlen(pmu_name)))
 		return;
 	if ((strcmp(pmu_name, "uprobe") || !name_probe(&pmu, configs, buffer, size)) &&
 	    !name_event(&pmu, pmu_name, configs, buffer, size)) {
@@ -634,18 +635,18 @@ static void name_by_pmu(const char *root, uint32_t type, const uint64_t configs[
 							 (unsigned long long)configs[i]);
 		snprintf(buffer + used, size - used, "/");
 	}
-	perfring_pmu_close(&pmu);
+	perfring__pmu_close(&pmu);
 }
 
-int64_t perfring_event_name_under(const char *root, const struct perf_event_attr *from, char *buffer, size_t size)
+int64_t perfring__event_name_under(const char *root, const struct perf_event_attr *from, char *buffer, size_t size)
 {
 	static const char *const BP[] = {"", "r", "w", "rw", "x"};
-	struct perf_event_attr whole = perfring_attr_whole(from), *attr = &whole;
+	struct perf_event_attr whole = perfring__attr_whole(from), *attr = &whole;
 	char name[PATH_MAX + 64] = "", modifiers[16];
 	uint64_t configs[PERFRING_CONFIGS];
 	bool more, levels;
 
-	perfring_configs_get(from, configs);
+	perfring__configs_get(from, configs);
 	more = configs[1] || configs[2] || configs[3] || configs[4];
 	levels = attr->exclude_user | attr->exclude_kernel | attr->exclude_hv;
 	snprintf(modifiers, sizeof(modifiers), "%s%s%s%.*s%s%s%s%s", levels && !attr->exclude_user ? "u" : "",
@@ -664,7 +665,7 @@ int64_t perfring_event_name_under(const char *root, const struct perf_event_attr
 	else if (attr->type == PERFRING_TYPE_HW_CACHE && !more)
 		name_cache(configs[0], name, sizeof(name));
 	else if (attr->type == PERFRING_TYPE_TRACEPOINT && !more)
-		perfring_tracepoint_name(configs[0], name, sizeof(name));
+		perfring__tracepoint_name(configs[0], name, sizeof(name));
 		/* A hardware event keeps the table's name for any config1 .. */
 #define PERFRING_EVENT(event_name, alias, event_type, event_config) \
 	if (!*name && (!more || (event_type) == PERFRING_TYPE_HARDWARE) && attr->type == (event_type) && \
@@ -681,12 +682,12 @@ int64_t perfring_event_name_under(const char *root, const struct perf_event_attr
 
 int64_t perfring_event_name(const struct perf_event_attr *from, char *buffer, size_t size)
 {
-	return perfring_event_name_under(PERFRING_PMU_ROOT, from, buffer, size);
+	return perfring__event_name_under(PERFRING_PMU_ROOT, from, buffer, size);
 }
 
-void perfring_event_plain_name(const struct perf_event_attr *from, char *buffer, size_t size)
+void perfring__event_plain_name(const struct perf_event_attr *from, char *buffer, size_t size)
 {
-	struct perf_event_attr plain = perfring_attr_whole(from);
+	struct perf_event_attr plain = perfring__attr_whole(from);
 
 	plain.size = sizeof(plain);
 	plain.exclude_guest = plain.exclude_guest && plain.exclude_host;

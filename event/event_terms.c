@@ -26,14 +26,14 @@ uint64_t perfring_event_unwind_registers(void)
 	return UNWIND_REGISTERS;
 }
 
-bool perfring_term_is(const struct perfring_piece *piece, const char *word)
+bool perfring__term_is(const struct perfring_piece *piece, const char *word)
 {
 	return piece->length == strlen(word) && !memcmp(piece->text, word, piece->length);
 }
 
-bool perfring_term_number(const struct perfring_term *term, uint64_t *value)
+bool perfring__term_number(const struct perfring_term *term, uint64_t *value)
 {
-	return !term->value.text || perfring_event_number(term->value.text, term->value.length, value);
+	return !term->value.text || perfring__event_number(term->value.text, term->value.length, value);
 }
 
 /* ---- branches ---- */
@@ -73,7 +73,7 @@ int perfring_event_branches(const char *text, size_t length, uint64_t *types)
 			;
 		piece.length = end - at;
 		for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++)
-			if (perfring_term_is(&piece, NAMES[i].name))
+			if (perfring__term_is(&piece, NAMES[i].name))
 				type = NAMES[i].type;
 		if (!type)
 			return -EINVAL;
@@ -94,12 +94,12 @@ int perfring_event_callchain(const char *how, size_t length, struct perf_event_a
 
 	attr->sample_type &= ~all;
 	attr->exclude_callchain_user = 0;
-	if (perfring_term_is(&piece, "no"))
+	if (perfring__term_is(&piece, "no"))
 		return 0;
 	attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
-	if (perfring_term_is(&piece, "fp"))
+	if (perfring__term_is(&piece, "fp"))
 		return 0;
-	if (perfring_term_is(&piece, "dwarf") && UNWIND_REGISTERS) {
+	if (perfring__term_is(&piece, "dwarf") && UNWIND_REGISTERS) {
 		attr->sample_type |= PERFRING_SAMPLE_STACK_USER | PERFRING_SAMPLE_REGS_USER;
 		attr->sample_regs_user |= UNWIND_REGISTERS;
 		if (!attr->sample_stack_user)
@@ -107,7 +107,7 @@ int perfring_event_callchain(const char *how, size_t length, struct perf_event_a
 		attr->exclude_callchain_user = 1;
 		return 0;
 	}
-	if (!perfring_term_is(&piece, "lbr"))
+	if (!perfring__term_is(&piece, "lbr"))
 		return -EINVAL;
 	attr->sample_type |= PERFRING_SAMPLE_BRANCH_STACK;
 	attr->branch_sample_type = PERFRING_SAMPLE_BRANCH_USER | PERFRING_SAMPLE_BRANCH_CALL_STACK |
@@ -204,7 +204,7 @@ static void apply(enum kind kind, uint64_t value, struct perf_event_attr *attr, 
 static const struct own *own_of(const struct perfring_term *term)
 {
 	for (size_t i = 0; i < sizeof(OWN) / sizeof(*OWN); i++)
-		if (perfring_term_is(&term->name, OWN[i].name))
+		if (perfring__term_is(&term->name, OWN[i].name))
 			return &OWN[i];
 	return NULL;
 }
@@ -213,7 +213,7 @@ static int set_name(const struct perfring_term *term, size_t at, struct perfring
 		    struct perfring_fault *fault)
 {
 	if (!term->value.length || term->value.length >= sizeof(naming->name))
-		return perfring_event_invalid(fault, at, "a name of 1 to 127 bytes is expected");
+		return perfring__event_invalid(fault, at, "a name of 1 to 127 bytes is expected");
 	memcpy(naming->name, term->value.text, term->value.length);
 	naming->name[term->value.length] = 0;
 	return 1;
@@ -226,19 +226,19 @@ static int set_own(const struct own *own, const struct perfring_term *term, size
 
 	if (own->kind == CALL_GRAPH) {
 		if (!term->value.text || perfring_event_callchain(term->value.text, term->value.length, attr))
-			return perfring_event_invalid(fault, at,
-						      UNWIND_REGISTERS ? "one of no, fp, dwarf, lbr is expected"
-								       : "one of no, fp, lbr is expected");
+			return perfring__event_invalid(fault, at,
+						       UNWIND_REGISTERS ? "one of no, fp, dwarf, lbr is expected"
+									: "one of no, fp, lbr is expected");
 	} else if (own->kind == BRANCH_TYPE) {
 		if (!term->value.text || perfring_event_branches(term->value.text, term->value.length, &value))
-			return perfring_event_invalid(fault, at, "kinds of branches such as any|u are expected");
+			return perfring__event_invalid(fault, at, "kinds of branches such as any|u are expected");
 		attr->branch_sample_type = value;
 		attr->sample_type |= PERFRING_SAMPLE_BRANCH_STACK;
 	} else {
-		if ((own->most > 1 && !term->value.text) || !perfring_term_number(term, &value))
-			return perfring_event_invalid(fault, at, A_NUMBER);
+		if ((own->most > 1 && !term->value.text) || !perfring__term_number(term, &value))
+			return perfring__event_invalid(fault, at, A_NUMBER);
 		if (value > own->most)
-			return perfring_event_invalid(
+			return perfring__event_invalid(
 				fault, at, own->most == 1 ? "0 or 1 is expected" : "a smaller number is expected");
 		apply(own->kind, value, attr, naming->terms);
 	}
@@ -246,25 +246,25 @@ static int set_own(const struct own *own, const struct perfring_term *term, size
 	return 1;
 }
 
-int perfring_term_own(const char *text, const struct perfring_term *term, bool has_config, uint64_t *configs,
-		      struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault)
+int perfring__term_own(const char *text, const struct perfring_term *term, bool has_config, uint64_t *configs,
+		       struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault)
 {
 	static const char *const CONFIG[PERFRING_CONFIGS] = {"config", "config1", "config2", "config3", "config4"};
 	size_t at = (size_t)((term->value.text ? term->value.text : term->name.text) - text);
 	const struct own *own = own_of(term);
 	uint64_t value = 1;
 
-	if (perfring_term_is(&term->name, "name"))
+	if (perfring__term_is(&term->name, "name"))
 		return set_name(term, at, naming, fault);
 	if (own)
 		return set_own(own, term, at, attr, naming, fault);
 	if (!has_config)
 		return 0;
 	for (unsigned i = 0; i < PERFRING_CONFIGS; i++) {
-		if (!perfring_term_is(&term->name, CONFIG[i]))
+		if (!perfring__term_is(&term->name, CONFIG[i]))
 			continue;
-		if (!perfring_term_number(term, &value))
-			return perfring_event_invalid(fault, at, A_NUMBER);
+		if (!perfring__term_number(term, &value))
+			return perfring__event_invalid(fault, at, A_NUMBER);
 		configs[i] = value;
 		return 1;
 	}

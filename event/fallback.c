@@ -21,9 +21,9 @@ static const uint64_t OPTIONAL_FLAGS = FLAG(defer_output) | FLAG(defer_callchain
 
 static bool drop_newer(struct perf_event_attr *attr)
 {
-	uint64_t flags = perfring_probe_unknown(attr, PERFRING_ATTR_AT_flags) & OPTIONAL_FLAGS;
-	uint64_t sample_type = perfring_probe_unknown(attr, PERFRING_ATTR_AT_sample_type);
-	uint64_t read_format = perfring_probe_unknown(attr, PERFRING_ATTR_AT_read_format);
+	uint64_t flags = perfring__probe_unknown(attr, PERFRING_ATTR_AT_flags) & OPTIONAL_FLAGS;
+	uint64_t sample_type = perfring__probe_unknown(attr, PERFRING_ATTR_AT_sample_type);
+	uint64_t read_format = perfring__probe_unknown(attr, PERFRING_ATTR_AT_read_format);
 
 	for (uint32_t bit = 0; bit < 64; bit++)
 		if (flags >> bit & 1)
@@ -155,7 +155,7 @@ static int descend(union perfring_attr *attr, int32_t pid, int32_t cpu, int grou
 int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags,
 				 uint64_t allowed, uint64_t *taken)
 {
-	uint32_t size = perfring_attr_own_size(attr);
+	uint32_t size = perfring__attr_own_size(attr);
 	union perfring_attr asked, best, now;
 	int first = perfring_event_open(attr, pid, cpu, group_fd, flags), fd, again;
 	uint64_t steps, fewer;
@@ -210,9 +210,9 @@ static void say_bits(struct perfring_words *text, uint64_t dropped, const char *
 	for (uint32_t bit = 0; bit < 64; bit++)
 		if (dropped >> bit & 1) {
 			if (names[bit])
-				perfring_say(text, "%s%s", *separator, names[bit]);
+				perfring__say(text, "%s%s", *separator, names[bit]);
 			else
-				perfring_say(text, "%sbit %u", *separator, bit);
+				perfring__say(text, "%sbit %u", *separator, bit);
 			*separator = ", ";
 		}
 }
@@ -231,53 +231,53 @@ static void say_newer(struct perfring_words *text, const struct perf_event_attr 
 	static const char *const READS[64] = {[4] = "lost counts in reads (FORMAT_LOST)"};
 	const char *separator = "";
 
-	perfring_say(text, "this kernel does not know ");
-	say_bits(text, perfring_attr_flags(asked) & ~perfring_attr_flags(opened) & OPTIONAL_FLAGS, FLAGS, &separator);
+	perfring__say(text, "this kernel does not know ");
+	say_bits(text, perfring__attr_flags(asked) & ~perfring__attr_flags(opened) & OPTIONAL_FLAGS, FLAGS, &separator);
 	say_bits(text, asked->sample_type & ~opened->sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_STACK, SAMPLES,
 		 &separator);
 	say_bits(text, asked->read_format & ~opened->read_format, READS, &separator);
-	perfring_say(text, ", which is left out");
+	perfring__say(text, ", which is left out");
 }
 
 int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked_from,
 				  const struct perf_event_attr *opened_from, char *buffer, size_t size)
 {
-	struct perf_event_attr asked = perfring_attr_whole(asked_from), opened = perfring_attr_whole(opened_from);
-	struct perfring_words text = perfring_words_in(buffer, size);
+	struct perf_event_attr asked = perfring__attr_whole(asked_from), opened = perfring__attr_whole(opened_from);
+	struct perfring_words text = perfring__words_in(buffer, size);
 	char name[256];
 
 	asked.size = sizeof(asked);
-	perfring_event_plain_name(&asked, name, sizeof(name));
+	perfring__event_plain_name(&asked, name, sizeof(name));
 	for (int i = 0; i < STEP_COUNT; i++) {
 		if (!(taken & STEPS[i].bit))
 			continue;
-		perfring_say(&text, "%s%s", text.length ? "; " : name, text.length ? "" : ": ");
+		perfring__say(&text, "%s%s", text.length ? "; " : name, text.length ? "" : ": ");
 		switch (STEPS[i].bit) {
 		case PERFRING_FALLBACK_NEWER:
 			say_newer(&text, &asked, &opened);
 			break;
 		case PERFRING_FALLBACK_PRECISE:
-			perfring_say(
+			perfring__say(
 				&text,
 				"its PMU has no precise_ip %u: with %u an address may be that of a later instruction",
 				(unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
 			break;
 		case PERFRING_FALLBACK_CLOCKID:
-			perfring_say(&text, "clock %d cannot be used: times are of perf's own clock", asked.clockid);
+			perfring__say(&text, "clock %d cannot be used: times are of perf's own clock", asked.clockid);
 			break;
 		case PERFRING_FALLBACK_GUESTS:
-			perfring_say(&text, "its PMU cannot leave guests out: what they do is counted too");
+			perfring__say(&text, "its PMU cannot leave guests out: what they do is counted too");
 			break;
 		case PERFRING_FALLBACK_BRANCH_STACK:
-			perfring_say(&text, "its PMU has no branch stacks: samples have none");
+			perfring__say(&text, "its PMU has no branch stacks: samples have none");
 			break;
 		case PERFRING_FALLBACK_EXCLUDE_KERNEL:
-			perfring_say(&text,
-				     "user space only (the kernel needs CAP_PERFMON or perf_event_paranoid <= 1)");
+			perfring__say(&text,
+				      "user space only (the kernel needs CAP_PERFMON or perf_event_paranoid <= 1)");
 			break;
 		case PERFRING_FALLBACK_CPU_CLOCK:
-			perfring_say(&text, "no such hardware counter here: cpu-clock instead%s",
-				     opened.sample_period && !opened.freq ? ", a sample each ms" : "");
+			perfring__say(&text, "no such hardware counter here: cpu-clock instead%s",
+				      opened.sample_period && !opened.freq ? ", a sample each ms" : "");
 			break;
 		case PERFRING_FALLBACK_MISSING: /* no step */
 		case PERFRING_FALLBACK_ALL:
@@ -285,6 +285,6 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 		}
 	}
 	if (text.length)
-		perfring_say(&text, ".");
+		perfring__say(&text, ".");
 	return (int64_t)text.length;
 }

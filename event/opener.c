@@ -1,6 +1,6 @@
 /* opener.c - the opener of events x threads x CPUs x groups, for sessions and counting.
  *
- * perfring_opener_open opens each event of a list for each place of a target, and undoes all of it on an error.
+ * perfring__opener_open opens each event of a list for each place of a target, and undoes all of it on an error.
  * session/session_open.c and counts.c give it a callback that takes the fds of one place.  Threads exit and fork meanwhile: what
  * passes is tried again.  One thread; nothing is shared.
  */
@@ -50,7 +50,7 @@ static uint64_t count_below(uint64_t limit)
 /* An upper bound of the fds; UINT32_MAX: unknown.  To count every fd at each opening would be quadratic work. */
 static uint64_t table_size(void)
 {
-	return perfring_os_lines_number("/proc/self/status", "FDSize", 10, UINT32_MAX);
+	return perfring__os_lines_number("/proc/self/status", "FDSize", 10, UINT32_MAX);
 }
 
 static bool fits(uint64_t more, uint64_t open, uint64_t limit)
@@ -58,7 +58,7 @@ static bool fits(uint64_t more, uint64_t open, uint64_t limit)
 	return more <= limit && open <= limit - more;
 }
 
-int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size)
+int perfring__opener_files(uint64_t more, bool raise, char *refusal, size_t size)
 {
 	struct perfring_words text = {refusal, size, 0};
 	struct rlimit limit, raised;
@@ -76,25 +76,25 @@ int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size)
 	/* Up to the hard limit: the caller opens files of its own too. */
 	raised.rlim_cur = raised.rlim_max = limit.rlim_max;
 	if (raise && limit.rlim_cur < limit.rlim_max && !setrlimit(RLIMIT_NOFILE, &raised))
-		return perfring_opener_files(more, false, refusal, size);
-	most = perfring_os_file_number("/proc/sys/fs/nr_open", 0);
-	perfring_say(&text, "%" PRIu64 " files are to be opened besides the %" PRIu64 " that are open, and ", more,
-		     open);
+		return perfring__opener_files(more, false, refusal, size);
+	most = perfring__os_file_number("/proc/sys/fs/nr_open", 0);
+	perfring__say(&text, "%" PRIu64 " files are to be opened besides the %" PRIu64 " that are open, and ", more,
+		      open);
 	if (fits(more, open, limit.rlim_max))
-		perfring_say(&text,
-			     "the soft RLIMIT_NOFILE is %" PRIu64 ": raise it (ulimit -n %" PRIu64
-			     "), let the session raise it, or take fewer events, threads or CPUs.",
-			     (uint64_t)limit.rlim_cur, open + more);
+		perfring__say(&text,
+			      "the soft RLIMIT_NOFILE is %" PRIu64 ": raise it (ulimit -n %" PRIu64
+			      "), let the session raise it, or take fewer events, threads or CPUs.",
+			      (uint64_t)limit.rlim_cur, open + more);
 	else if (most && !fits(more, open, most))
-		perfring_say(&text,
-			     "/proc/sys/fs/nr_open lets a process have %" PRIu64
-			     ": take fewer events, threads or CPUs, or raise nr_open and then LimitNOFILE=.",
-			     most);
+		perfring__say(&text,
+			      "/proc/sys/fs/nr_open lets a process have %" PRIu64
+			      ": take fewer events, threads or CPUs, or raise nr_open and then LimitNOFILE=.",
+			      most);
 	else
-		perfring_say(&text,
-			     "the hard RLIMIT_NOFILE is %" PRIu64 ": as root raise it (ulimit -Hn %" PRIu64
-			     ", LimitNOFILE= of the service), or take fewer events, threads or CPUs.",
-			     (uint64_t)limit.rlim_max, open + more);
+		perfring__say(&text,
+			      "the hard RLIMIT_NOFILE is %" PRIu64 ": as root raise it (ulimit -Hn %" PRIu64
+			      ", LimitNOFILE= of the service), or take fewer events, threads or CPUs.",
+			      (uint64_t)limit.rlim_max, open + more);
 	return -EMFILE;
 }
 
@@ -121,13 +121,13 @@ static int read_in(int tries, int fd, const struct perfring_format *format, stru
 	return ret;
 }
 
-int perfring_opener_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
-			 size_t size)
+int perfring__opener_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
+			  size_t size)
 {
 	return read_in(READ_TRIES, fd, format, values, space, size);
 }
 
-int perfring_opener_check_group(int fd, uint64_t read_format)
+int perfring__opener_check_group(int fd, uint64_t read_format)
 {
 	struct perfring_format format = {.read_format = read_format};
 	uint64_t space[PERFRING_OPENER_READ_WORDS];
@@ -136,7 +136,7 @@ int perfring_opener_check_group(int fd, uint64_t read_format)
 	return read_in(TRIES, fd, &format, &values, space, sizeof(space)) == -ECHILD ? -ECHILD : 0;
 }
 
-int perfring_opener_retry(int (*open)(void *of, bool *joining), void *of, bool is_thread)
+int perfring__opener_retry(int (*open)(void *of, bool *joining), void *of, bool is_thread)
 {
 	bool joining = false;
 	int ret = open(of, &joining);
@@ -171,7 +171,7 @@ static struct perfring_opener_event *event_of(const struct opening *opening, uin
 
 static bool is_member(const struct opening *opening, uint32_t i)
 {
-	return perfring_opener_joins(event_of(opening, i), opening->by->first + i);
+	return perfring__opener_joins(event_of(opening, i), opening->by->first + i);
 }
 
 static int open_event(struct opening *opening, uint32_t i)
@@ -179,7 +179,7 @@ static int open_event(struct opening *opening, uint32_t i)
 	struct perfring_opener_event *event = event_of(opening, i);
 	int leader = is_member(opening, i) ? opening->fds[event->leader - opening->by->first] : -1;
 	uint64_t flags = opening->place.is_cgroup ? PERFRING_FLAG_PID_CGROUP : 0;
-	uint32_t bytes = perfring_attr_own_size(event->attr);
+	uint32_t bytes = perfring__attr_own_size(event->attr);
 	uint64_t allowed = event->is_decided ? 0 : opening->by->allowed;
 	int fd;
 
@@ -210,7 +210,7 @@ static int check_groups(const struct opening *opening)
 		    !(event->attr->read_format & PERFRING_FORMAT_GROUP))
 			continue;
 		checked = event->leader;
-		ret = perfring_opener_check_group(opening->fds[i], event->attr->read_format);
+		ret = perfring__opener_check_group(opening->fds[i], event->attr->read_format);
 	}
 	return ret;
 }
@@ -277,7 +277,7 @@ static bool is_skipped(const struct opening *opening, int error)
 {
 	return (error == -ESRCH && opening->skips_gone) ||
 	       (error == -ENODEV && opening->target->all_cpus && opening->place.cpu >= 0 &&
-		perfring_cpu_is_offline(opening->place.cpu));
+		perfring__cpu_is_offline(opening->place.cpu));
 }
 
 /* Returns 1 when the place is skipped. */
@@ -290,7 +290,7 @@ static int open_place(struct opening *opening)
 	for (uint32_t i = 0; opening->place.cpu >= 0 && i < opening->by->count; i++)
 		event_of(opening, i)->is_absent = false;
 	do {
-		ret = perfring_opener_retry(open_once, opening, is_thread);
+		ret = perfring__opener_retry(open_once, opening, is_thread);
 		if (is_skipped(opening, ret))
 			return 1;
 	} while (ret && leave_out(opening, ret));
@@ -314,14 +314,14 @@ static int open_place(struct opening *opening)
 
 static const struct perfring_numbers ANY = {(int32_t[]){-1}, 1, 1};
 
-const struct perfring_numbers *perfring_target_who(const struct perfring_target *target)
+const struct perfring_numbers *perfring__target_who(const struct perfring_target *target)
 {
 	if (target->cgroups.count)
 		return &target->cgroups;
 	return target->threads.count || target->process_count ? &target->tids : &ANY;
 }
 
-const struct perfring_numbers *perfring_target_where(const struct perfring_target *target)
+const struct perfring_numbers *perfring__target_where(const struct perfring_target *target)
 {
 	return target->cpus.count || target->all_cpus ? &target->cpus : &ANY;
 }
@@ -335,16 +335,16 @@ static void explain(const struct opening *opening, int error)
 						     opening->place.is_cgroup ? -1 : opening->place.who,
 						     opening->place.cpu, opening->by->refusal, opening->by->size);
 	if (opening->place.is_cgroup && (error == -EBADF || error == -ENOENT))
-		perfring_say(&text, " Or the directory is not that of a cgroup, or its hierarchy has no perf_event "
-				    "controller.");
+		perfring__say(&text, " Or the directory is not that of a cgroup, or its hierarchy has no perf_event "
+				     "controller.");
 	else if (joins && error == -E2BIG)
-		perfring_say(&text, " Or its group is larger than what one read can hold, 16 KiB.");
+		perfring__say(&text, " Or its group is larger than what one read can hold, 16 KiB.");
 	else if (joins && error == -EINVAL)
-		perfring_say(&text, " Or it cannot be in one group with its leader.");
+		perfring__say(&text, " Or it cannot be in one group with its leader.");
 }
 
-int perfring_opener_open(const struct perfring_opener *opener, const struct perfring_target *target,
-			 const struct perfring_numbers *who, const struct perfring_numbers *cpus)
+int perfring__opener_open(const struct perfring_opener *opener, const struct perfring_target *target,
+			  const struct perfring_numbers *who, const struct perfring_numbers *cpus)
 {
 	struct perfring_words text = {opener->refusal, opener->size, 0};
 	uint64_t places = (uint64_t)who->count * cpus->count, skipped = 0;
@@ -373,8 +373,8 @@ int perfring_opener_open(const struct perfring_opener *opener, const struct perf
 	if (skipped < places || opener->is_late)
 		return 0;
 	if (who->count && who->numbers[0] >= 0 && !opening.place.is_cgroup)
-		perfring_say(&text, "there is no thread %d, nor one of the others.", who->numbers[who->count - 1]);
+		perfring__say(&text, "there is no thread %d, nor one of the others.", who->numbers[who->count - 1]);
 	else
-		perfring_say(&text, "none of these CPUs is online any more.");
+		perfring__say(&text, "none of these CPUs is online any more.");
 	return -ESRCH;
 }

@@ -40,7 +40,7 @@ struct perfring_opener_event {
 	struct perf_event_attr tried;
 };
 
-static inline bool perfring_opener_joins(const struct perfring_opener_event *event, uint32_t number)
+static inline bool perfring__opener_joins(const struct perfring_opener_event *event, uint32_t number)
 {
 	return event->leader != number && event->leader != PERFRING_NO_GROUP;
 }
@@ -65,16 +65,16 @@ struct perfring_opener {
 /* Opens the events at each of these places of the target; at one place, all or none.  Skips a thread that has exited if
  * there are others, and a CPU that went offline if the target does not name it.  Returns 0; or -errno, with a refusal
  * if the kernel refused an event. */
-int perfring_opener_open(const struct perfring_opener *opener, const struct perfring_target *target,
-			 const struct perfring_numbers *who, const struct perfring_numbers *cpus);
+int perfring__opener_open(const struct perfring_opener *opener, const struct perfring_target *target,
+			  const struct perfring_numbers *who, const struct perfring_numbers *cpus);
 
 /* The places of a target, -1 where it names none. */
-const struct perfring_numbers *perfring_target_who(const struct perfring_target *target);
-const struct perfring_numbers *perfring_target_where(const struct perfring_target *target);
+const struct perfring_numbers *perfring__target_who(const struct perfring_target *target);
+const struct perfring_numbers *perfring__target_where(const struct perfring_target *target);
 
 /* Makes sure that `more` files can be opened; raise: may raise the soft RLIMIT_NOFILE up to the hard one.  Returns 0;
  * or -EMFILE, with a refusal that says how many are needed, how many there can be, and what to change. */
-int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size);
+int perfring__opener_files(uint64_t more, bool raise, char *refusal, size_t size);
 
 enum {
 	/* The kernel opens no group that reads as more (docs/abi.md 1.5). */
@@ -82,16 +82,16 @@ enum {
 };
 
 /* perfring_event_read.  While a child inherits a group, reading it fails with ECHILD: tries again. */
-int perfring_opener_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
-			 size_t size);
+int perfring__opener_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
+			  size_t size);
 
 /* Returns whether a group can be read as a whole: 0 or -ECHILD.  A child that is created between the opening of the
  * leader and that of the members inherits half of the group, and no read of the whole succeeds while that child
  * lives. */
-int perfring_opener_check_group(int fd, uint64_t read_format);
+int perfring__opener_check_group(int fd, uint64_t read_format);
 
 /* Calls `open` again after a refusal on a thread that passes soon: -ECHILD as above; and, with *joining set, EINVAL or
  * ENODEV of joining a leader whose thread has exited, which becomes ESRCH. */
-int perfring_opener_retry(int (*open)(void *of, bool *joining), void *of, bool is_thread);
+int perfring__opener_retry(int (*open)(void *of, bool *joining), void *of, bool is_thread);
 
 #endif

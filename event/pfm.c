@@ -19,7 +19,7 @@ static void begin(void)
 	pfm_initialize();
 }
 
-int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], struct perf_event_attr *attr)
+int perfring__pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], struct perf_event_attr *attr)
 {
 	struct perf_event_attr found = {.size = sizeof(found)};
 	pfm_perf_encode_arg_t arg = {.attr = &found, .size = sizeof(arg)};
@@ -50,7 +50,7 @@ static int take_name(const char *name, const char *text, int (*take)(void *to, c
 	struct perf_event_attr attr = {.size = sizeof(attr)};
 	uint64_t configs[PERFRING_CONFIGS] = {0};
 
-	return perfring_pfm_parse(name, configs, &attr) ? 0 : take(to, name, text ? text : "");
+	return perfring__pfm_parse(name, configs, &attr) ? 0 : take(to, name, text ? text : "");
 }
 
 static int take_masks(pfm_pmu_info_t *pmu, pfm_event_info_t *event, int (*take)(void *to, const char *, const char *),
@@ -75,7 +75,7 @@ static int take_masks(pfm_pmu_info_t *pmu, pfm_event_info_t *event, int (*take)(
 	return error;
 }
 
-int perfring_pfm_each(int (*take)(void *to, const char *name, const char *text), void *to)
+int perfring__pfm_each(int (*take)(void *to, const char *name, const char *text), void *to)
 {
 	int error = 0;
 
@@ -97,7 +97,7 @@ int perfring_pfm_each(int (*take)(void *to, const char *name, const char *text),
 
 #else
 
-int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], struct perf_event_attr *attr)
+int perfring__pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], struct perf_event_attr *attr)
 {
 	(void)text;
 	(void)configs;
@@ -105,7 +105,7 @@ int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], str
 	return -ENOENT;
 }
 
-int perfring_pfm_each(int (*take)(void *to, const char *name, const char *text), void *to)
+int perfring__pfm_each(int (*take)(void *to, const char *name, const char *text), void *to)
 {
 	(void)take;
 	(void)to;

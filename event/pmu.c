@@ -27,14 +27,14 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-int perfring_event_folder(int at, const char *path, struct dirent ***entries)
+int perfring__event_folder(int at, const char *path, struct dirent ***entries)
 {
 	int count = scandirat(at, path, entries, is_shown, by_name);
 
 	return count < 0 ? -errno : count;
 }
 
-void perfring_event_folder_free(struct dirent **entries, int count)
+void perfring__event_folder_free(struct dirent **entries, int count)
 {
 	while (count)
 		free(entries[--count]);
@@ -49,7 +49,7 @@ static bool is_plain(const char *name, size_t length)
 	return length && length < NAME_MAX && name[0] != '.' && !memchr(name, '/', length);
 }
 
-int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *name, size_t length)
+int perfring__pmu_open(struct perfring_pmu *pmu, const char *root, const char *name, size_t length)
 {
 	char path[PATH_MAX], number[32], *end;
 	unsigned long type;
@@ -61,17 +61,17 @@ int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *na
 	pmu->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pmu->fd < 0)
 		return errno == ENOTDIR ? -ENOENT : -errno;
-	got = perfring_os_file_read_at(pmu->fd, "type", number, sizeof(number));
+	got = perfring__os_file_read_at(pmu->fd, "type", number, sizeof(number));
 	type = got > 0 ? strtoul(number, &end, 10) : 0;
 	if (got <= 0 || *end || type > UINT32_MAX) {
-		perfring_pmu_close(pmu);
+		perfring__pmu_close(pmu);
 		return got < 0 ? (int)got : -EBADMSG;
 	}
 	pmu->type = (uint32_t)type;
 	return 0;
 }
 
-void perfring_pmu_close(struct perfring_pmu *pmu)
+void perfring__pmu_close(struct perfring_pmu *pmu)
 {
 	if (pmu->fd >= 0)
 		close(pmu->fd);
@@ -92,7 +92,7 @@ static int parse_format(const char *text, struct perfring_pmu_bits *bits)
 		bits->config = (unsigned)(*text++ - '0');
 	if (*text++ != ':')
 		return -EBADMSG;
-	while ((ret = perfring_os_range_next(&text, &from, &to)) == 1) {
+	while ((ret = perfring__os_range_next(&text, &from, &to)) == 1) {
 		if (to > 63)
 			return -EBADMSG;
 		bits->mask |= UINT64_MAX >> (63 - (to - from)) << from;
@@ -100,13 +100,14 @@ static int parse_format(const char *text, struct perfring_pmu_bits *bits)
 	return ret || !bits->mask ? -EBADMSG : 0;
 }
 
-void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *buffer, size_t size)
+void perfring__pmu_cpus(const struct perfring_pmu *pmu, char *buffer, size_t size)
 {
-	if (perfring_os_file_read_at(pmu->fd, "cpumask", buffer, size) < 0)
+	if (perfring__os_file_read_at(pmu->fd, "cpumask", buffer, size) < 0)
 		buffer[0] = 0;
 }
 
-int perfring_pmu_format(const struct perfring_pmu *pmu, const char *name, size_t length, struct perfring_pmu_bits *bits)
+int perfring__pmu_format(const struct perfring_pmu *pmu, const char *name, size_t length,
+			 struct perfring_pmu_bits *bits)
 {
 	char path[NAME_MAX + 16], text[256];
 	int64_t got;
@@ -114,11 +115,11 @@ int perfring_pmu_format(const struct perfring_pmu *pmu, const char *name, size_t
 	if (!is_plain(name, length))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "format/%.*s", (int)length, name);
-	got = perfring_os_file_read_at(pmu->fd, path, text, sizeof(text));
+	got = perfring__os_file_read_at(pmu->fd, path, text, sizeof(text));
 	return got < 0 ? (int)got : parse_format(text, bits);
 }
 
-bool perfring_pmu_is_event(const char *name, size_t length)
+bool perfring__pmu_is_event(const char *name, size_t length)
 {
 	for (size_t i = 0; i < sizeof(SUFFIXES) / sizeof(*SUFFIXES); i++) {
 		size_t suffix = strlen(SUFFIXES[i]);
@@ -129,22 +130,22 @@ bool perfring_pmu_is_event(const char *name, size_t length)
 	return is_plain(name, length);
 }
 
-int64_t perfring_pmu_event(const struct perfring_pmu *pmu, const char *name, size_t length, const char *suffix,
-			   char *buffer, size_t size)
+int64_t perfring__pmu_event(const struct perfring_pmu *pmu, const char *name, size_t length, const char *suffix,
+			    char *buffer, size_t size)
 {
 	char path[NAME_MAX + 32];
 
-	if (!perfring_pmu_is_event(name, length))
+	if (!perfring__pmu_is_event(name, length))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "events/%.*s%s", (int)length, name, suffix);
-	return perfring_os_file_read_at(pmu->fd, path, buffer, size);
+	return perfring__os_file_read_at(pmu->fd, path, buffer, size);
 }
 
 static int pmu_where(const char *root, bool (*fits)(const struct perfring_pmu *pmu, const void *with), const void *with,
 		     char name[PERFRING_PMU_NAME])
 {
 	struct dirent **pmus;
-	int count = perfring_event_folder(AT_FDCWD, root, &pmus), found = -ENOENT;
+	int count = perfring__event_folder(AT_FDCWD, root, &pmus), found = -ENOENT;
 
 	if (count < 0)
 		return count;
@@ -152,15 +153,15 @@ static int pmu_where(const char *root, bool (*fits)(const struct perfring_pmu *p
 		const char *one = pmus[i]->d_name;
 		struct perfring_pmu pmu;
 
-		if (strlen(one) >= PERFRING_PMU_NAME || perfring_pmu_open(&pmu, root, one, strlen(one)))
+		if (strlen(one) >= PERFRING_PMU_NAME || perfring__pmu_open(&pmu, root, one, strlen(one)))
 			continue;
 		if (fits(&pmu, with)) {
 			strcpy(name, one);
 			found = 0;
 		}
-		perfring_pmu_close(&pmu);
+		perfring__pmu_close(&pmu);
 	}
-	perfring_event_folder_free(pmus, count);
+	perfring__event_folder_free(pmus, count);
 	return found;
 }
 
@@ -169,7 +170,7 @@ static bool has_type(const struct perfring_pmu *pmu, const void *type)
 	return pmu->type == *(const uint32_t *)type;
 }
 
-int perfring_pmu_of_type(const char *root, uint32_t type, char name[PERFRING_PMU_NAME])
+int perfring__pmu_of_type(const char *root, uint32_t type, char name[PERFRING_PMU_NAME])
 {
 	return pmu_where(root, has_type, &type, name);
 }
@@ -179,17 +180,17 @@ static bool has_event(const struct perfring_pmu *pmu, const void *with)
 	const struct perfring_piece *event = with;
 	char text[PERFRING_PMU_TEXT];
 
-	return perfring_pmu_event(pmu, event->text, event->length, "", text, sizeof(text)) > 0;
+	return perfring__pmu_event(pmu, event->text, event->length, "", text, sizeof(text)) > 0;
 }
 
-int perfring_pmu_of_event(const char *root, const char *event, size_t length, char name[PERFRING_PMU_NAME])
+int perfring__pmu_of_event(const char *root, const char *event, size_t length, char name[PERFRING_PMU_NAME])
 {
 	return pmu_where(root, has_event, &(struct perfring_piece){event, length}, name);
 }
 
 /* ---- terms ---- */
 
-bool perfring_pmu_spread(const struct perfring_pmu_bits *bits, uint64_t value, uint64_t *configs)
+bool perfring__pmu_spread(const struct perfring_pmu_bits *bits, uint64_t value, uint64_t *configs)
 {
 	uint64_t left = bits->mask, spread = 0;
 
@@ -225,7 +226,7 @@ static bool next_term(const char *text, size_t *at, size_t to, struct perfring_t
 	return true;
 }
 
-bool perfring_event_number(const char *text, size_t length, uint64_t *value)
+bool perfring__event_number(const char *text, size_t length, uint64_t *value)
 {
 	unsigned base = 10;
 	size_t i = 0;
@@ -264,19 +265,19 @@ static bool raw_term(const struct perfring_term *term, uint64_t *config)
 	if (term->value.text || term->name.length < 2 || term->name.length > 17 || term->name.text[0] != 'r')
 		return false;
 	snprintf(digits, sizeof(digits), "0x%.*s", (int)term->name.length - 1, term->name.text + 1);
-	return perfring_event_number(digits, strlen(digits), config);
+	return perfring__event_number(digits, strlen(digits), config);
 }
 
 static int bits_fault(struct perfring_fault *fault, size_t at, int error)
 {
 	if (error == -ENOENT)
-		return perfring_event_invalid(fault, at,
-					      "no such term: the PMU has those of its format/ and events/, "
-					      "and config, config1 .. config4, " PERFRING_TERMS);
+		return perfring__event_invalid(fault, at,
+					       "no such term: the PMU has those of its format/ and events/, "
+					       "and config, config1 .. config4, " PERFRING_TERMS);
 	if (error == -EBADMSG)
-		return perfring_event_invalid(fault, at,
-					      "sysfs describes this term's bits in a way that is not known here");
-	return perfring_event_fault(fault, at, "the PMU's files in sysfs cannot be read", error);
+		return perfring__event_invalid(fault, at,
+					       "sysfs describes this term's bits in a way that is not known here");
+	return perfring__event_fault(fault, at, "the PMU's files in sysfs cannot be read", error);
 }
 
 /* The terms of events/NAME; the user gives those with the value `?`. */
@@ -300,19 +301,19 @@ static int expand(const struct perfring_pmu *pmu, const char *alias, const char 
 				found = given.value.text && given.name.length == term.name.length &&
 					!memcmp(given.name.text, term.name.text, term.name.length);
 			if (!found)
-				return perfring_event_invalid(
+				return perfring__event_invalid(
 					fault, at,
 					"this event needs a value for one more term: the one that is ? in its sysfs file");
 			continue;
 		}
-		error = perfring_term_own(alias, &term, true, configs, &none, &nothing, NULL);
+		error = perfring__term_own(alias, &term, true, configs, &none, &nothing, NULL);
 		if (error > 0)
 			continue;
 		if (!error)
-			error = perfring_pmu_format(pmu, term.name.text, term.name.length, &bits);
-		if (error || !perfring_term_number(&term, &value) || !perfring_pmu_spread(&bits, value, configs))
-			return perfring_event_invalid(fault, at,
-						      "sysfs describes this event in a way that is not known here");
+			error = perfring__pmu_format(pmu, term.name.text, term.name.length, &bits);
+		if (error || !perfring__term_number(&term, &value) || !perfring__pmu_spread(&bits, value, configs))
+			return perfring__event_invalid(fault, at,
+						       "sysfs describes this event in a way that is not known here");
 	}
 	return 0;
 }
@@ -324,9 +325,9 @@ static void read_worth(const struct perfring_pmu *pmu, const struct perfring_ter
 	locale_t c, before;
 	double scale;
 
-	if (perfring_pmu_event(pmu, term->name.text, term->name.length, ".unit", text, sizeof(text)) > 0)
+	if (perfring__pmu_event(pmu, term->name.text, term->name.length, ".unit", text, sizeof(text)) > 0)
 		snprintf(naming->unit, sizeof(naming->unit), "%.31s", text);
-	if (perfring_pmu_event(pmu, term->name.text, term->name.length, ".scale", text, sizeof(text)) <= 0)
+	if (perfring__pmu_event(pmu, term->name.text, term->name.length, ".scale", text, sizeof(text)) <= 0)
 		return;
 	c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
 	if (!c)
@@ -339,8 +340,8 @@ static void read_worth(const struct perfring_pmu *pmu, const struct perfring_ter
 		naming->scale = scale;
 }
 
-int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t from, size_t to, uint64_t *configs,
-		       struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault)
+int perfring__pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t from, size_t to, uint64_t *configs,
+			struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault)
 {
 	char alias[PERFRING_PMU_TEXT];
 	uint64_t nothing[PERFRING_CONFIGS];
@@ -355,25 +356,26 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 			size_t start = place(text, term.name.text);
 
 			if (!term.name.length)
-				return perfring_event_invalid(fault, start, "no term");
-			error = perfring_term_own(text, &term, pmu != NULL, round ? nothing : configs, attr, naming, fault);
+				return perfring__event_invalid(fault, start, "no term");
+			error = perfring__term_own(text, &term, pmu != NULL, round ? nothing : configs, attr, naming,
+						   fault);
 			if (error < 0)
 				return error;
 			if (error || !round)
 				continue;
 			if (!pmu)
-				return perfring_event_invalid(fault, start,
-							      "no such term: this event has " PERFRING_TERMS);
+				return perfring__event_invalid(fault, start,
+							       "no such term: this event has " PERFRING_TERMS);
 			value = 1;
 			if (!term.value.text &&
-			    perfring_pmu_event(pmu, term.name.text, term.name.length, "", alias, sizeof(alias)) > 0) {
+			    perfring__pmu_event(pmu, term.name.text, term.name.length, "", alias, sizeof(alias)) > 0) {
 				error = expand(pmu, alias, text, from, to, start, configs, fault);
 				if (error)
 					return error;
 				read_worth(pmu, &term, naming);
 				continue;
 			}
-			error = perfring_pmu_format(pmu, term.name.text, term.name.length, &bits);
+			error = perfring__pmu_format(pmu, term.name.text, term.name.length, &bits);
 			if (error == -ENOENT && raw_term(&term, &value)) {
 				configs[0] |= value;
 				continue;
@@ -381,10 +383,11 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 			if (error)
 				return bits_fault(fault, start, error);
 			start = place(text, term.value.text ? term.value.text : term.name.text);
-			if (!perfring_term_number(&term, &value))
-				return perfring_event_invalid(fault, start, "a number is expected");
-			if (!perfring_pmu_spread(&bits, value, configs))
-				return perfring_event_invalid(fault, start, "a number of more bits than this term has");
+			if (!perfring__term_number(&term, &value))
+				return perfring__event_invalid(fault, start, "a number is expected");
+			if (!perfring__pmu_spread(&bits, value, configs))
+				return perfring__event_invalid(fault, start,
+							       "a number of more bits than this term has");
 		}
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* rules.c - the rules of perf_event_open that hold for any caller, as sentences: docs/abi.md 1.1 and 1.5.
  *
- * perfring_event_check of event.h, for refusal.c, and the questions to the kernel (perfring_probe) for fallback.c too.  Rules are
+ * perfring_event_check of event.h, for refusal.c, and the questions to the kernel (perfring__probe) for fallback.c too.  Rules are
  * tested in the kernel's order, because the first that is broken decides the errno; tests/event/rules_test.c asks the kernel for
  * each row.  What kernels differ in is asked of the kernel by a dummy event.
  */
@@ -23,9 +23,9 @@ enum {
 	OLD_FLAGS = 0x1fffff,
 };
 
-int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr)
+int perfring__attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr)
 {
-	uint32_t own = perfring_attr_own_size(attr), size;
+	uint32_t own = perfring__attr_own_size(attr), size;
 
 	if (own < PERFRING_ATTR_MIN || own > PERFRING_ATTR_MAX)
 		return -E2BIG;
@@ -36,7 +36,7 @@ int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr
 	return 0;
 }
 
-void perfring_probe_begin(union perfring_attr *probe)
+void perfring__probe_begin(union perfring_attr *probe)
 {
 	memset(probe, 0, sizeof(*probe));
 	probe->attr.type = PERFRING_TYPE_SOFTWARE;
@@ -47,7 +47,7 @@ void perfring_probe_begin(union perfring_attr *probe)
 	probe->attr.exclude_hv = 1;
 }
 
-int perfring_probe(const union perfring_attr *probe)
+int perfring__probe(const union perfring_attr *probe)
 {
 	int fd = perfring_event_open(&probe->attr, 0, -1, -1, 0);
 
@@ -57,7 +57,7 @@ int perfring_probe(const union perfring_attr *probe)
 	return 0;
 }
 
-uint32_t perfring_probe_size(void)
+uint32_t perfring__probe_size(void)
 {
 	uint32_t attr[16] = {0, 8};
 
@@ -71,7 +71,7 @@ static bool is_unknown(uint32_t at, uint32_t bit)
 	union perfring_attr probe;
 	uint64_t word = UINT64_C(1) << bit;
 
-	perfring_probe_begin(&probe);
+	perfring__probe_begin(&probe);
 	if (at != PERFRING_ATTR_AT_flags) {
 		memcpy(probe.bytes + at, &word, sizeof(word));
 	} else {
@@ -83,15 +83,15 @@ static bool is_unknown(uint32_t at, uint32_t bit)
 		else if (bit == PERFRING_ATTR_FLAG_defer_callchain)
 			probe.attr.sample_type = PERFRING_SAMPLE_CALLCHAIN;
 	}
-	return perfring_probe(&probe) == -EINVAL;
+	return perfring__probe(&probe) == -EINVAL;
 }
 
-uint64_t perfring_probe_unknown(const struct perf_event_attr *attr, uint32_t at)
+uint64_t perfring__probe_unknown(const struct perf_event_attr *attr, uint32_t at)
 {
 	uint64_t word, unknown = 0;
 
 	if (at == PERFRING_ATTR_AT_flags)
-		word = perfring_attr_flags(attr) & ~(uint64_t)OLD_FLAGS;
+		word = perfring__attr_flags(attr) & ~(uint64_t)OLD_FLAGS;
 	else if (at == PERFRING_ATTR_AT_sample_type)
 		word = attr->sample_type & ~(uint64_t)OLD_SAMPLE_TYPE;
 	else
@@ -146,9 +146,9 @@ static bool cpus_have(const char *path, int32_t cpu, uint32_t *highest)
 	uint32_t first, last;
 
 	*highest = INT32_MAX;
-	if (perfring_os_file_read(path, text, sizeof(text)) <= 0)
+	if (perfring__os_file_read(path, text, sizeof(text)) <= 0)
 		return true;
-	for (at = text; perfring_os_range_next(&at, &first, &last) == 1; *highest = last)
+	for (at = text; perfring__os_range_next(&at, &first, &last) == 1; *highest = last)
 		found = found || (first <= (uint32_t)cpu && (uint32_t)cpu <= last);
 	return found;
 }
@@ -158,14 +158,14 @@ static int probe_with(const struct ask *ask, uint64_t sample_type, bool clock)
 {
 	union perfring_attr probe;
 
-	perfring_probe_begin(&probe);
+	perfring__probe_begin(&probe);
 	probe.attr.sample_type = ask->attr.sample_type & sample_type;
 	probe.attr.sample_regs_user = ask->attr.sample_regs_user;
 	probe.attr.sample_regs_intr = ask->attr.sample_regs_intr;
 	probe.attr.branch_sample_type = ask->attr.branch_sample_type;
 	probe.attr.use_clockid = clock;
 	probe.attr.clockid = clock ? ask->attr.clockid : 0;
-	return perfring_probe(&probe);
+	return perfring__probe(&probe);
 }
 
 /* Some kernels accept inherit with READ and TID, some do not. */
@@ -173,10 +173,10 @@ static bool inherits_no_reads(void)
 {
 	union perfring_attr probe;
 
-	perfring_probe_begin(&probe);
+	perfring__probe_begin(&probe);
 	probe.attr.inherit = 1;
 	probe.attr.sample_type = PERFRING_SAMPLE_READ | PERFRING_SAMPLE_TID;
-	return perfring_probe(&probe) == -EINVAL;
+	return perfring__probe(&probe) == -EINVAL;
 }
 
 /* The answer to a dummy event with these bytes at an offset. */
@@ -184,9 +184,9 @@ static int probe_at(uint32_t at, const void *bytes, size_t size)
 {
 	union perfring_attr probe;
 
-	perfring_probe_begin(&probe);
+	perfring__probe_begin(&probe);
 	memcpy(probe.bytes + at, bytes, size);
-	return perfring_probe(&probe);
+	return perfring__probe(&probe);
 }
 
 static bool is_unknown_action(uint32_t action)
@@ -199,7 +199,7 @@ static bool is_unknown_open_flag(uint64_t flags)
 	union perfring_attr probe;
 	int fd;
 
-	perfring_probe_begin(&probe);
+	perfring__probe_begin(&probe);
 	fd = perfring_event_open(&probe.attr, 0, -1, -1, flags & ~UINT64_C(15));
 	if (fd >= 0)
 		close(fd);
@@ -215,13 +215,13 @@ static bool is_kernel_address(const struct ask *ask)
 
 	if (ask->attr.bp_addr >> 46 == 0)
 		return false;
-	perfring_probe_begin(&probe);
+	perfring__probe_begin(&probe);
 	probe.attr.type = PERFRING_TYPE_BREAKPOINT;
 	probe.attr.config = 0;
 	probe.attr.bp_type = 2;
 	probe.attr.bp_len = 1;
 	probe.attr.bp_addr = last > ask->attr.bp_addr ? last : ask->attr.bp_addr;
-	return perfring_probe(&probe) == -EINVAL;
+	return perfring__probe(&probe) == -EINVAL;
 }
 #endif
 
@@ -250,15 +250,15 @@ static int check_attr(const struct ask *ask)
 	};
 	const struct perf_event_attr *attr = &ask->attr;
 
-	RULE(EINVAL, flags, perfring_probe_unknown(attr, PERFRING_ATTR_AT_flags),
+	RULE(EINVAL, flags, perfring__probe_unknown(attr, PERFRING_ATTR_AT_flags),
 	     "a flag that this kernel does not know");
 	RULE(EINVAL, reserved_2, attr->__reserved_2, "reserved bytes that are not 0");
 	RULE(EINVAL, aux_action, ask->aux_action >> 3 && is_unknown_action(ask->aux_action & ~UINT32_C(7)),
 	     "a bit of aux_action that this kernel does not know");
 	RULE(EINVAL, aux_action, ask->aux_action & 1 && is_unknown_action(1), "this kernel knows no aux_start_paused");
-	RULE(EINVAL, sample_type, perfring_probe_unknown(attr, PERFRING_ATTR_AT_sample_type),
+	RULE(EINVAL, sample_type, perfring__probe_unknown(attr, PERFRING_ATTR_AT_sample_type),
 	     "a bit of sample_type that this kernel does not know");
-	RULE(EINVAL, read_format, perfring_probe_unknown(attr, PERFRING_ATTR_AT_read_format),
+	RULE(EINVAL, read_format, perfring__probe_unknown(attr, PERFRING_ATTR_AT_read_format),
 	     "a bit of read_format that this kernel does not know");
 	if (samples(ask, PERFRING_SAMPLE_BRANCH_STACK)) {
 		RULE(EINVAL, branch_sample_type, !(attr->branch_sample_type & ~(uint64_t)PRIVILEGES),
@@ -290,7 +290,7 @@ static int check_attr(const struct ask *ask)
 	     "sigtrap needs remove_on_exec");
 	RULE(EINVAL, sample_period,
 	     attr->freq && attr->sample_freq >
-				   perfring_os_file_number("/proc/sys/kernel/perf_event_max_sample_rate", UINT64_MAX),
+				   perfring__os_file_number("/proc/sys/kernel/perf_event_max_sample_rate", UINT64_MAX),
 	     "the frequency is above kernel.perf_event_max_sample_rate");
 	RULE(EINVAL, sample_period, !attr->freq && attr->sample_period >> 63, "the sample period has bit 63 set");
 	return 0;
@@ -376,7 +376,7 @@ static int check_pmu(const struct ask *ask)
 	RULE(EOVERFLOW, sample_max_stack,
 	     samples(ask, PERFRING_SAMPLE_CALLCHAIN) &&
 		     attr->sample_max_stack >
-			     perfring_os_file_number("/proc/sys/kernel/perf_event_max_stack", UINT64_MAX),
+			     perfring__os_file_number("/proc/sys/kernel/perf_event_max_stack", UINT64_MAX),
 	     "sample_max_stack is above kernel.perf_event_max_stack");
 	if (attr->use_clockid && attr->clockid != 1 && attr->clockid != 4) {
 		RULE(EINVAL, clockid, probe_with(ask, 0, true) == -EINVAL, "not a clock that events can use");
@@ -417,7 +417,7 @@ int perfring_event_check(const struct perf_event_attr *from, int32_t pid, int32_
 			 const struct perf_event_attr *group, struct perfring_fault *fault)
 {
 	struct ask asked = {.flags = flags, .pid = pid, .cpu = cpu, .fault = fault}, *ask = &asked;
-	uint32_t size = perfring_attr_own_size(from), known;
+	uint32_t size = perfring__attr_own_size(from), known;
 	const unsigned char *bytes = (const unsigned char *)from;
 	struct perf_event_attr leader;
 	int ret;
@@ -426,16 +426,16 @@ int perfring_event_check(const struct perf_event_attr *from, int32_t pid, int32_
 		      "a flag of perf_event_open that this kernel does not know");
 	RULE(E2BIG, size, size < PERFRING_ATTR_MIN || size > PERFRING_ATTR_MAX,
 	     "the attr's size must be 0 (which is 64), or from 64 to 4096");
-	known = perfring_probe_size();
+	known = perfring__probe_size();
 	for (uint32_t i = known; known && i < size; i++)
 		if (bytes[i])
 			return refuse(ask, E2BIG, i, "a member that this kernel does not know is not 0");
-	ask->attr = perfring_attr_whole(from);
-	ask->attr_flags = perfring_attr_flags(from);
+	ask->attr = perfring__attr_whole(from);
+	ask->attr_flags = perfring__attr_flags(from);
 	if (size >= PERFRING_ATTR_AT_aux_action + sizeof(ask->aux_action))
 		memcpy(&ask->aux_action, bytes + PERFRING_ATTR_AT_aux_action, sizeof(ask->aux_action));
 	if (group && !(flags & PERFRING_FLAG_FD_NO_GROUP)) {
-		leader = perfring_attr_whole(group);
+		leader = perfring__attr_whole(group);
 		ask->group = &leader;
 	}
 	ret = check_attr(ask);

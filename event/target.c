@@ -44,20 +44,20 @@ static uint32_t place_of(const struct perfring_numbers *numbers, int32_t number)
 	return low;
 }
 
-bool perfring_numbers_have(const struct perfring_numbers *numbers, int32_t number)
+bool perfring__numbers_have(const struct perfring_numbers *numbers, int32_t number)
 {
 	uint32_t at = place_of(numbers, number);
 
 	return at < numbers->count && numbers->numbers[at] == number;
 }
 
-int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number)
+int perfring__numbers_add(struct perfring_numbers *numbers, int32_t number)
 {
 	uint32_t at = place_of(numbers, number);
 
 	if (at < numbers->count && numbers->numbers[at] == number)
 		return 0;
-	if (perfring_os_array_grow(&numbers->numbers, numbers->count, &numbers->capacity, sizeof(*numbers->numbers)))
+	if (perfring__os_array_grow(&numbers->numbers, numbers->count, &numbers->capacity, sizeof(*numbers->numbers)))
 		return -ENOMEM;
 	memmove(numbers->numbers + at + 1, numbers->numbers + at, (numbers->count - at) * sizeof(*numbers->numbers));
 	numbers->numbers[at] = number;
@@ -65,30 +65,30 @@ int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number)
 	return 0;
 }
 
-void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept)
+void perfring__numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < numbers->count; i++)
-		if (perfring_numbers_have(kept, numbers->numbers[i]))
+		if (perfring__numbers_have(kept, numbers->numbers[i]))
 			numbers->numbers[count++] = numbers->numbers[i];
 	numbers->count = count;
 }
 
 /* ---- lists of CPUs ---- */
 
-int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among)
+int perfring__numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among)
 {
 	uint32_t first, last;
 	int ret;
 
-	while ((ret = perfring_os_range_next(&list, &first, &last)) == 1) {
+	while ((ret = perfring__os_range_next(&list, &first, &last)) == 1) {
 		if (last >= CPUS_MAX) /* the loop ends, and a number fits an int32_t */
 			return -EINVAL;
 		for (uint32_t cpu = first; cpu <= last; cpu++) {
-			if (among && !perfring_numbers_have(among, (int32_t)cpu))
+			if (among && !perfring__numbers_have(among, (int32_t)cpu))
 				return -ENODEV;
-			ret = perfring_numbers_add(numbers, (int32_t)cpu);
+			ret = perfring__numbers_add(numbers, (int32_t)cpu);
 			if (ret)
 				return ret;
 		}
@@ -96,7 +96,7 @@ int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list
 	return ret;
 }
 
-int perfring_numbers_add_online(struct perfring_numbers *numbers)
+int perfring__numbers_add_online(struct perfring_numbers *numbers)
 {
 	char *online = malloc(CPU_LIST_SIZE);
 	int64_t length;
@@ -104,16 +104,16 @@ int perfring_numbers_add_online(struct perfring_numbers *numbers)
 
 	if (!online)
 		return -ENOMEM;
-	length = perfring_os_file_read("/sys/devices/system/cpu/online", online, CPU_LIST_SIZE);
-	ret = length < 0 ? (int)length : length == 0 ? -EINVAL : perfring_numbers_add_list(numbers, online, NULL);
+	length = perfring__os_file_read("/sys/devices/system/cpu/online", online, CPU_LIST_SIZE);
+	ret = length < 0 ? (int)length : length == 0 ? -EINVAL : perfring__numbers_add_list(numbers, online, NULL);
 	free(online);
 	return ret;
 }
 
-bool perfring_cpu_is_offline(int32_t cpu)
+bool perfring__cpu_is_offline(int32_t cpu)
 {
 	struct perfring_numbers online = {NULL, 0, 0};
-	bool offline = !perfring_numbers_add_online(&online) && !perfring_numbers_have(&online, cpu);
+	bool offline = !perfring__numbers_add_online(&online) && !perfring__numbers_have(&online, cpu);
 
 	free(online.numbers);
 	return offline;
@@ -127,7 +127,7 @@ int perfring_target_open(struct perfring_target **target)
 	return *target ? 0 : -ENOMEM;
 }
 
-void perfring_target_empty(struct perfring_target *target)
+void perfring__target_empty(struct perfring_target *target)
 {
 	for (uint32_t i = 0; i < target->cgroups.count; i++)
 		close(target->cgroups.numbers[i]);
@@ -143,7 +143,7 @@ void perfring_target_close(struct perfring_target *target)
 {
 	if (!target)
 		return;
-	perfring_target_empty(target);
+	perfring__target_empty(target);
 	free(target);
 }
 
@@ -152,11 +152,11 @@ static int copy_numbers(struct perfring_numbers *copy, const struct perfring_num
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < numbers->count; i++)
-		ret = perfring_numbers_add(copy, numbers->numbers[i]);
+		ret = perfring__numbers_add(copy, numbers->numbers[i]);
 	return ret;
 }
 
-int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target)
+int perfring__target_copy(struct perfring_target *copy, const struct perfring_target *target)
 {
 	int ret;
 
@@ -177,12 +177,12 @@ int perfring_target_copy(struct perfring_target *copy, const struct perfring_tar
 	for (uint32_t i = 0; !ret && i < target->cgroups.count; i++) {
 		int fd = fcntl(target->cgroups.numbers[i], F_DUPFD_CLOEXEC, 0);
 
-		ret = fd < 0 ? -errno : perfring_numbers_add(&copy->cgroups, fd);
+		ret = fd < 0 ? -errno : perfring__numbers_add(&copy->cgroups, fd);
 		if (ret && fd >= 0)
 			close(fd);
 	}
 	if (ret)
-		perfring_target_empty(copy);
+		perfring__target_empty(copy);
 	return ret;
 }
 
@@ -193,9 +193,9 @@ int perfring_target_add_cpus(struct perfring_target *target, const char *list)
 
 	if (list && !*list)
 		return -EINVAL;
-	ret = perfring_numbers_add_online(&online);
+	ret = perfring__numbers_add_online(&online);
 	if (!ret)
-		ret = list ? perfring_numbers_add_list(&target->cpus, list, &online)
+		ret = list ? perfring__numbers_add_list(&target->cpus, list, &online)
 			   : copy_numbers(&target->cpus, &online);
 	if (!ret && !list)
 		target->all_cpus = true;
@@ -209,27 +209,27 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 
 	if (tid < 0 || target->cgroups.count)
 		return -EINVAL;
-	ret = perfring_numbers_add(&target->threads, tid);
-	return ret ? ret : perfring_numbers_add(&target->tids, tid);
+	ret = perfring__numbers_add(&target->threads, tid);
+	return ret ? ret : perfring__numbers_add(&target->tids, tid);
 }
 
 /* Sets *start to the start time of the process, 0 if there is none.  Returns 0 or -errno. */
 static int read_start(int32_t pid, uint64_t *start)
 {
 	struct perfring_os_task thread;
-	int ret = perfring_os_task_stat((uint32_t)pid, (uint32_t)pid, &thread);
+	int ret = perfring__os_task_stat((uint32_t)pid, (uint32_t)pid, &thread);
 
 	*start = thread.start;
 	return ret == -ENOENT || ret == -ESRCH ? 0 : ret;
 }
 
-int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process)
+int perfring__numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process)
 {
 	struct perfring_os_tasks threads;
 	bool found = false;
 	uint64_t start;
 	uint32_t tid;
-	int ret = perfring_os_tasks_open(&threads, (uint32_t)process->pid);
+	int ret = perfring__os_tasks_open(&threads, (uint32_t)process->pid);
 
 	if (ret)
 		return ret == -ENOENT ? -ESRCH : ret;
@@ -238,13 +238,13 @@ int perfring_numbers_add_process(struct perfring_numbers *tids, const struct per
 	ret = read_start(process->pid, &start);
 	if (!ret && start != process->start)
 		ret = -ESRCH;
-	while (!ret && (tid = perfring_os_tasks_next(&threads))) {
+	while (!ret && (tid = perfring__os_tasks_next(&threads))) {
 		found = true;
-		ret = perfring_numbers_add(tids, (int32_t)tid);
+		ret = perfring__numbers_add(tids, (int32_t)tid);
 	}
 	if (!ret)
 		ret = threads.error;
-	perfring_os_tasks_close(&threads);
+	perfring__os_tasks_close(&threads);
 	return ret ? ret : found ? 0 : -ESRCH;
 }
 
@@ -257,14 +257,14 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 		return -EINVAL;
 	ret = read_start(pid, &process.start);
 	if (!ret)
-		ret = perfring_numbers_add_process(&target->tids, &process);
+		ret = perfring__numbers_add_process(&target->tids, &process);
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < target->process_count; i++)
 		if (target->processes[i].pid == pid && target->processes[i].start == process.start)
 			return 0;
-	ret = perfring_os_array_grow(&target->processes, target->process_count, &target->process_capacity,
-				     sizeof(*target->processes));
+	ret = perfring__os_array_grow(&target->processes, target->process_count, &target->process_capacity,
+				      sizeof(*target->processes));
 	if (!ret)
 		target->processes[target->process_count++] = process;
 	return ret;
@@ -280,7 +280,7 @@ int perfring_target_add_cgroup(struct perfring_target *target, const char *path)
 	if (!*path || strlen(path) >= PATH_MAX || target->tids.count)
 		return -EINVAL;
 	if (*path != '/') {
-		ret = perfring_os_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
+		ret = perfring__os_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
 		if (ret)
 			return ret;
 		snprintf(whole, sizeof(whole), "%s/%s", point, path);
@@ -290,7 +290,7 @@ int perfring_target_add_cgroup(struct perfring_target *target, const char *path)
 	fd = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	ret = perfring_numbers_add(&target->cgroups, fd);
+	ret = perfring__numbers_add(&target->cgroups, fd);
 	if (ret)
 		close(fd);
 	return ret;

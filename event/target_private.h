@@ -30,21 +30,22 @@ struct perfring_target {
 	bool all_cpus; /* that are online */
 };
 
-int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number);
-bool perfring_numbers_have(const struct perfring_numbers *numbers, int32_t number);
+int perfring__numbers_add(struct perfring_numbers *numbers, int32_t number);
+bool perfring__numbers_have(const struct perfring_numbers *numbers, int32_t number);
 
 /* Removes numbers that are not in `kept`. */
-void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept);
+void perfring__numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept);
 
 /* Adds a list such as "0-3,6".  Returns 0, -EINVAL, or -ENODEV for a number that is not in `among` (or NULL). */
-int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among);
-int perfring_numbers_add_online(struct perfring_numbers *numbers);
-bool perfring_cpu_is_offline(int32_t cpu);
+int perfring__numbers_add_list(struct perfring_numbers *numbers, const char *list,
+			       const struct perfring_numbers *among);
+int perfring__numbers_add_online(struct perfring_numbers *numbers);
+bool perfring__cpu_is_offline(int32_t cpu);
 
 /* Adds its threads.  Returns 0 or -errno; -ESRCH: the process has exited, even if its pid is another's now. */
-int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process);
+int perfring__numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process);
 
-int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target);
-void perfring_target_empty(struct perfring_target *target);
+int perfring__target_copy(struct perfring_target *copy, const struct perfring_target *target);
+void perfring__target_empty(struct perfring_target *target);
 
 #endif

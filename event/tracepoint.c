@@ -19,7 +19,7 @@ static const char *const TRACEFS[] = {"/sys/kernel/tracing", "/sys/kernel/debug/
 
 /* Opens a file of the first place that has it; the caller closes it.  Returns the descriptor; of two failures the last one that is
  * not ENOENT. */
-int perfring_event_tracefs(const char *path)
+int perfring__event_tracefs(const char *path)
 {
 	char whole[PATH_MAX];
 	int error = -ENOENT;
@@ -38,19 +38,19 @@ int perfring_event_tracefs(const char *path)
 	return error;
 }
 
-int perfring_tracepoints_each(const char *system_glob, const char *event_glob,
-			      int (*take)(void *to, const char *name, int folder, const char *id), void *to)
+int perfring__tracepoints_each(const char *system_glob, const char *event_glob,
+			       int (*take)(void *to, const char *name, int folder, const char *id), void *to)
 {
-	int folder = perfring_event_tracefs("events"), systems, ret = 0;
+	int folder = perfring__event_tracefs("events"), systems, ret = 0;
 	struct dirent **system, **event;
 
 	if (folder < 0)
 		return folder;
-	systems = perfring_event_folder(folder, ".", &system);
+	systems = perfring__event_folder(folder, ".", &system);
 	for (int i = 0; i < systems && !ret; i++) {
 		int events = fnmatch(system_glob, system[i]->d_name, 0)
 				     ? 0
-				     : perfring_event_folder(folder, system[i]->d_name, &event);
+				     : perfring__event_folder(folder, system[i]->d_name, &event);
 
 		for (int j = 0; j < events && !ret; j++) {
 			char name[512], id[544];
@@ -63,16 +63,16 @@ int perfring_tracepoints_each(const char *system_glob, const char *event_glob,
 			ret = take(to, name, folder, id);
 		}
 		if (events > 0)
-			perfring_event_folder_free(event, events);
+			perfring__event_folder_free(event, events);
 	}
 	if (systems > 0)
-		perfring_event_folder_free(system, systems);
+		perfring__event_folder_free(system, systems);
 	close(folder);
 	return systems < 0 ? systems : ret;
 }
 
 /* The text has a colon: the caller has looked. */
-int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct perfring_fault *fault)
+int perfring__tracepoint_id(const char *text, size_t length, uint64_t *id, struct perfring_fault *fault)
 {
 	const char *colon = memchr(text, ':', length);
 	size_t system = (size_t)(colon - text), event = length - system - 1;
@@ -82,14 +82,14 @@ int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct
 
 	for (size_t i = 0; i < length; i++)
 		if (text[i] == '/' || text[i] == '.')
-			return perfring_event_invalid(fault, i, "not a tracepoint's name");
+			return perfring__event_invalid(fault, i, "not a tracepoint's name");
 	if (!system || !event ||
 	    snprintf(path, sizeof(path), "events/%.*s/%.*s/id", (int)system, text, (int)event, colon + 1) >=
 		    (int)sizeof(path))
-		return perfring_event_invalid(fault, 0, "not a tracepoint's name");
-	fd = perfring_event_tracefs(path);
+		return perfring__event_invalid(fault, 0, "not a tracepoint's name");
+	fd = perfring__event_tracefs(path);
 	if (fd < 0)
-		return perfring_event_fault(
+		return perfring__event_fault(
 			fault, 0,
 			fd == -EACCES || fd == -EPERM
 				? "tracefs may not be read: run as root, or make /sys/kernel/tracing readable"
@@ -104,7 +104,7 @@ int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct
 	close(fd);
 	number[got > 0 ? got : 0] = 0;
 	*id = strtoull(number, &end, 10);
-	return end == number ? perfring_event_fault(fault, 0, "tracefs has no number for this tracepoint", error) : 0;
+	return end == number ? perfring__event_fault(fault, 0, "tracefs has no number for this tracepoint", error) : 0;
 }
 
 /* The tracepoint with this id, and where its name goes. */
@@ -119,14 +119,14 @@ static int take_name(void *to, const char *name, int folder, const char *id)
 	const struct sought *sought = to;
 	char number[32];
 
-	if (perfring_os_file_read_at(folder, id, number, sizeof(number)) <= 0 ||
+	if (perfring__os_file_read_at(folder, id, number, sizeof(number)) <= 0 ||
 	    strtoull(number, NULL, 10) != sought->id)
 		return 0;
 	snprintf(sought->buffer, sought->size, "%s", name);
 	return 1;
 }
 
-void perfring_tracepoint_name(uint64_t id, char *buffer, size_t size)
+void perfring__tracepoint_name(uint64_t id, char *buffer, size_t size)
 {
-	perfring_tracepoints_each("*", "*", take_name, &(struct sought){id, buffer, size});
+	perfring__tracepoints_each("*", "*", take_name, &(struct sought){id, buffer, size});
 }

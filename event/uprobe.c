@@ -205,7 +205,7 @@ static int search(const struct elf *elf, const Elf64_Shdr *table, const Elf64_Sh
 	return error;
 }
 
-int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *offset, uint64_t *size)
+int perfring__uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *offset, uint64_t *size)
 {
 	static const uint32_t TABLES[] = {SHT_SYMTAB, SHT_DYNSYM};
 	Elf64_Sym found = {0};
@@ -244,8 +244,8 @@ int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *
 
 /* ---- text ---- */
 
-int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t end, uint64_t *offset,
-			  struct perfring_fault *fault)
+int perfring__uprobe_place(const char *text, size_t path, size_t place, size_t end, uint64_t *offset,
+			   struct perfring_fault *fault)
 {
 	size_t length = place - 1 - path, plus = place;
 	uint64_t more = 0, size = 0;
@@ -253,38 +253,38 @@ int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t en
 	int fd, error;
 
 	if (!length || length >= sizeof(file))
-		return perfring_event_invalid(fault, path, "no path, or one that is too long");
+		return perfring__event_invalid(fault, path, "no path, or one that is too long");
 	memcpy(file, text + path, length);
 	file[length] = 0;
-	fd = perfring_os_object_open(0, file);
+	fd = perfring__os_object_open(0, file);
 	if (fd < 0)
-		return perfring_event_fault(fault, path,
-					    fd == -ENOENT   ? "no such file"
-					    : fd == -EACCES ? "this file may not be read"
-					    : fd == -EINVAL ? "not an ELF file of this machine, or a damaged one"
-							    : "this file cannot be opened",
-					    fd);
+		return perfring__event_fault(fault, path,
+					     fd == -ENOENT   ? "no such file"
+					     : fd == -EACCES ? "this file may not be read"
+					     : fd == -EINVAL ? "not an ELF file of this machine, or a damaged one"
+							     : "this file cannot be opened",
+					     fd);
 	while (plus < end && text[plus] != '+')
 		plus++;
 	if (plus == place) {
-		error = perfring_event_invalid(fault, place, "no symbol");
+		error = perfring__event_invalid(fault, place, "no symbol");
 	} else if (text[place] >= '0' && text[place] <= '9') {
 		error = 0;
-		if (text[place + 1] != 'x' || !perfring_event_number(text + place, end - place, offset))
-			error = perfring_event_invalid(fault, place, "a symbol, or 0xOFFSET in the file, is expected");
-	} else if (plus < end && !perfring_event_number(text + plus + 1, end - plus - 1, &more)) {
-		error = perfring_event_invalid(fault, plus + 1, "a number of bytes is expected after the +");
+		if (text[place + 1] != 'x' || !perfring__event_number(text + place, end - place, offset))
+			error = perfring__event_invalid(fault, place, "a symbol, or 0xOFFSET in the file, is expected");
+	} else if (plus < end && !perfring__event_number(text + plus + 1, end - plus - 1, &more)) {
+		error = perfring__event_invalid(fault, plus + 1, "a number of bytes is expected after the +");
 	} else {
-		error = perfring_uprobe_symbol(fd, text + place, plus - place, offset, &size);
+		error = perfring__uprobe_symbol(fd, text + place, plus - place, offset, &size);
 		if (error == -ENOENT)
-			perfring_event_fault(fault, place, "the file has no function with this name", error);
+			perfring__event_fault(fault, place, "the file has no function with this name", error);
 		else if (error == -EBADMSG)
-			error = perfring_event_invalid(fault, path,
-						       "not an ELF file of this machine, or a damaged one");
+			error = perfring__event_invalid(fault, path,
+							"not an ELF file of this machine, or a damaged one");
 		else if (error)
-			perfring_event_fault(fault, path, "this file cannot be read", error);
+			perfring__event_fault(fault, path, "this file cannot be read", error);
 		else if (more && more >= size)
-			error = perfring_event_invalid(fault, plus + 1, "the offset is past the symbol's end");
+			error = perfring__event_invalid(fault, plus + 1, "the offset is past the symbol's end");
 		else
 			*offset += more;
 	}

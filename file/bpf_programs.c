@@ -48,7 +48,7 @@ static int read_program(uint32_t id, struct perfring_byte_buffer *programs, stru
 	int fd = bpf(BPF_PROG_GET_FD_BY_ID, &attr), error;
 
 	if (fd < 0)
-		return perfring_os_pass_over(fd);
+		return perfring__os_pass_over(fd);
 	info.nr_jited_ksyms = info.nr_jited_func_lens = MAX_FUNCTIONS;
 	info.jited_ksyms = (uint64_t)(uintptr_t)addresses;
 	info.jited_func_lens = (uint64_t)(uintptr_t)lengths;
@@ -61,16 +61,16 @@ static int read_program(uint32_t id, struct perfring_byte_buffer *programs, stru
 	    info.jited_ksyms && info.jited_func_lens) {
 		memcpy(program.tag, info.tag, sizeof(program.tag));
 		function.program = (uint32_t)(programs->used / sizeof(program));
-		perfring_byte_buffer_put(programs, &program, sizeof(program));
+		perfring__byte_buffer_put(programs, &program, sizeof(program));
 		for (uint32_t i = 0; i < info.nr_jited_ksyms; i++) {
 			function.addr = addresses[i];
 			function.len = lengths[i];
 			if (function.addr)
-				perfring_byte_buffer_put(functions, &function, sizeof(function));
+				perfring__byte_buffer_put(functions, &function, sizeof(function));
 		}
 	}
 	close(fd);
-	return error < 0 ? perfring_os_pass_over(error) : 0;
+	return error < 0 ? perfring__os_pass_over(error) : 0;
 }
 
 static int compare_addresses(const void *a, const void *b)
@@ -93,12 +93,12 @@ static int compare_programs(const void *a, const void *b)
 static int name_functions(struct function *functions, size_t count)
 {
 	struct perfring_os_lines lines;
-	int error = perfring_os_lines_open(&lines, "/proc/kallsyms");
+	int error = perfring__os_lines_open(&lines, "/proc/kallsyms");
 	const char *line;
 
 	if (error)
-		return perfring_os_pass_over(error);
-	while ((line = perfring_os_lines_next(&lines))) {
+		return perfring__os_pass_over(error);
+	while ((line = perfring__os_lines_next(&lines))) {
 		struct function key = {0}, *found;
 		const char *name = strstr(line, " bpf_prog_");
 		size_t length;
@@ -111,8 +111,8 @@ static int name_functions(struct function *functions, size_t count)
 		if (found && length < sizeof(found->name))
 			memcpy(found->name, name, length);
 	}
-	perfring_os_lines_close(&lines);
-	return perfring_os_pass_over(lines.error);
+	perfring__os_lines_close(&lines);
+	return perfring__os_pass_over(lines.error);
 }
 
 static int put_function(struct perfring_file_writer *writer, const struct function *function)
@@ -127,7 +127,7 @@ static int put_function(struct perfring_file_writer *writer, const struct functi
 		.ksym_type = PERFRING_RECORD_KSYMBOL_TYPE_BPF,
 		.name = {.data = function->name, .size = (uint32_t)strlen(function->name)},
 	};
-	return perfring_synthesize(writer, &record, 0, 0);
+	return perfring__synthesize(writer, &record, 0, 0);
 }
 
 static int put_program(struct perfring_file_writer *writer, const struct program *program)
@@ -137,13 +137,13 @@ static int put_program(struct perfring_file_writer *writer, const struct program
 	record.is.bpf_event =
 		(struct perfring_record_bpf_event){.type = PERFRING_BPF_EVENT_PROG_LOAD, .id = program->id};
 	memcpy(record.is.bpf_event.tag.bytes, program->tag, sizeof(program->tag));
-	return perfring_synthesize(writer, &record, 0, 0);
+	return perfring__synthesize(writer, &record, 0, 0);
 }
 
-int perfring_file_put_programs(struct perfring_file_writer *writer)
+int perfring__file_put_programs(struct perfring_file_writer *writer)
 {
-	bool has_symbols = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_ksymbol);
-	bool has_events = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_bpf_event);
+	bool has_symbols = perfring__synthesize_flag(writer, PERFRING_ATTR_FLAG_ksymbol);
+	bool has_events = perfring__synthesize_flag(writer, PERFRING_ATTR_FLAG_bpf_event);
 	struct perfring_byte_buffer programs = {0}, functions = {0};
 	union bpf_attr attr = {.start_id = 0};
 	struct function *all;
@@ -175,7 +175,7 @@ int perfring_file_put_programs(struct perfring_file_writer *writer)
 		if (!error && has_events)
 			error = put_program(writer, (const struct program *)(const void *)programs.bytes + i);
 	}
-	perfring_byte_buffer_close(&programs);
-	perfring_byte_buffer_close(&functions);
+	perfring__byte_buffer_close(&programs);
+	perfring__byte_buffer_close(&functions);
 	return error;
 }

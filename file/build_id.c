@@ -23,7 +23,7 @@ enum {
 
 int perfring_object_open(int32_t pid, const char *path)
 {
-	return perfring_os_object_open(pid, path);
+	return perfring__os_object_open(pid, path);
 }
 
 static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_big)
@@ -38,7 +38,7 @@ static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_b
 /* Reads exactly `size` bytes.  Returns 0, -EINVAL (the file is shorter), -errno. */
 static int read_whole(int fd, unsigned char *buffer, size_t size, uint64_t at)
 {
-	int64_t got = perfring_os_file_pread(fd, buffer, size, at);
+	int64_t got = perfring__os_file_pread(fd, buffer, size, at);
 
 	return got < 0 ? (int)got : (size_t)got == size ? 0 : -EINVAL;
 }
@@ -61,10 +61,10 @@ static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long,
 	notes = malloc((size_t)size);
 	if (!notes)
 		return -ENOMEM;
-	found = perfring_os_file_pread(fd, notes, (size_t)size, offset);
+	found = perfring__os_file_pread(fd, notes, (size_t)size, offset);
 	if (found >= 0)
-		found = perfring_os_note_build_id(notes, (size_t)found,
-						  is_big != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), align, id);
+		found = perfring__os_note_build_id(notes, (size_t)found,
+						   is_big != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), align, id);
 	free(notes);
 	return found;
 }
@@ -119,14 +119,14 @@ int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE
 	return length;
 }
 
-int64_t perfring_build_id_of_notes(const char *path, uint8_t *id)
+int64_t perfring__build_id_of_notes(const char *path, uint8_t *id)
 {
 	char *notes;
 	size_t size;
-	int64_t length = perfring_os_file_load(path, &notes, &size);
+	int64_t length = perfring__os_file_load(path, &notes, &size);
 
 	if (!length) {
-		length = perfring_os_note_build_id(notes, size, false, 4, id);
+		length = perfring__os_note_build_id(notes, size, false, 4, id);
 		if (!length)
 			length = -ENODATA;
 	}
@@ -136,7 +136,7 @@ int64_t perfring_build_id_of_notes(const char *path, uint8_t *id)
 
 int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
-	return perfring_build_id_of_notes(PERFRING_KERNEL_NOTES, id);
+	return perfring__build_id_of_notes(PERFRING_KERNEL_NOTES, id);
 }
 
 int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint16_t misc, int32_t pid, const char *file,
@@ -153,11 +153,11 @@ int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint1
 	header.size = (uint16_t)(sizeof(header) + 4 + sizeof(padded) + name_size);
 	memcpy(padded, id, size);
 	padded[20] = (uint8_t)size;
-	perfring_byte_buffer_put(buffer, &header, sizeof(header));
-	perfring_byte_buffer_put(buffer, &pid, sizeof(pid));
-	perfring_byte_buffer_put(buffer, padded, sizeof(padded));
-	perfring_byte_buffer_put(buffer, file, length);
-	perfring_byte_buffer_put(buffer, zeros, name_size - length);
+	perfring__byte_buffer_put(buffer, &header, sizeof(header));
+	perfring__byte_buffer_put(buffer, &pid, sizeof(pid));
+	perfring__byte_buffer_put(buffer, padded, sizeof(padded));
+	perfring__byte_buffer_put(buffer, file, length);
+	perfring__byte_buffer_put(buffer, zeros, name_size - length);
 	if (buffer->error)
 		buffer->used = before;
 	return buffer->error;

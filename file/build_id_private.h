@@ -10,6 +10,6 @@
 #define PERFRING_KERNEL_NOTES "/sys/kernel/notes"
 
 /* id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, -ENODATA (no build id), -errno. */
-int64_t perfring_build_id_of_notes(const char *path, uint8_t *id);
+int64_t perfring__build_id_of_notes(const char *path, uint8_t *id);
 
 #endif

@@ -25,7 +25,7 @@ static int reserve(struct perfring_byte_buffer *buffer, size_t size)
 	return 0;
 }
 
-void perfring_byte_buffer_put(struct perfring_byte_buffer *buffer, const void *bytes, size_t size)
+void perfring__byte_buffer_put(struct perfring_byte_buffer *buffer, const void *bytes, size_t size)
 {
 	if (!size || reserve(buffer, size))
 		return;
@@ -33,23 +33,23 @@ void perfring_byte_buffer_put(struct perfring_byte_buffer *buffer, const void *b
 	buffer->used += size;
 }
 
-void perfring_byte_buffer_set(struct perfring_byte_buffer *buffer, size_t at, const void *bytes, size_t size)
+void perfring__byte_buffer_set(struct perfring_byte_buffer *buffer, size_t at, const void *bytes, size_t size)
 {
 	if (!buffer->error)
 		memcpy(buffer->bytes + at, bytes, size);
 }
 
-void perfring_byte_buffer_put_u32(struct perfring_byte_buffer *buffer, uint32_t value)
+void perfring__byte_buffer_put_u32(struct perfring_byte_buffer *buffer, uint32_t value)
 {
-	perfring_byte_buffer_put(buffer, &value, sizeof(value));
+	perfring__byte_buffer_put(buffer, &value, sizeof(value));
 }
 
-void perfring_byte_buffer_put_u64(struct perfring_byte_buffer *buffer, uint64_t value)
+void perfring__byte_buffer_put_u64(struct perfring_byte_buffer *buffer, uint64_t value)
 {
-	perfring_byte_buffer_put(buffer, &value, sizeof(value));
+	perfring__byte_buffer_put(buffer, &value, sizeof(value));
 }
 
-void perfring_byte_buffer_put_string(struct perfring_byte_buffer *buffer, const char *text)
+void perfring__byte_buffer_put_string(struct perfring_byte_buffer *buffer, const char *text)
 {
 	static const char zeros[64];
 	size_t length = strlen(text), padded = (length / 64 + 1) * 64;
@@ -58,25 +58,25 @@ void perfring_byte_buffer_put_string(struct perfring_byte_buffer *buffer, const 
 		buffer->error = -ENOMEM;
 		return;
 	}
-	perfring_byte_buffer_put_u32(buffer, (uint32_t)padded);
-	perfring_byte_buffer_put(buffer, text, length);
-	perfring_byte_buffer_put(buffer, zeros, padded - length);
+	perfring__byte_buffer_put_u32(buffer, (uint32_t)padded);
+	perfring__byte_buffer_put(buffer, text, length);
+	perfring__byte_buffer_put(buffer, zeros, padded - length);
 }
 
-int perfring_byte_buffer_put_file(struct perfring_byte_buffer *buffer, const char *path)
+int perfring__byte_buffer_put_file(struct perfring_byte_buffer *buffer, const char *path)
 {
 	char *text;
 	size_t size;
-	int error = perfring_os_file_load(path, &text, &size);
+	int error = perfring__os_file_load(path, &text, &size);
 
 	if (error)
 		return error;
-	perfring_byte_buffer_put(buffer, text, size);
+	perfring__byte_buffer_put(buffer, text, size);
 	free(text);
 	return buffer->error;
 }
 
-void perfring_byte_buffer_close(struct perfring_byte_buffer *buffer)
+void perfring__byte_buffer_close(struct perfring_byte_buffer *buffer)
 {
 	free(buffer->bytes);
 	memset(buffer, 0, sizeof(*buffer));

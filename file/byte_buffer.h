@@ -16,15 +16,15 @@ struct perfring_byte_buffer {
 	int unread; /* the first error of a file that could not be read, and is missing here */
 };
 
-void perfring_byte_buffer_put(struct perfring_byte_buffer *buffer, const void *bytes, size_t size);
-void perfring_byte_buffer_put_u32(struct perfring_byte_buffer *buffer, uint32_t value);
-void perfring_byte_buffer_put_u64(struct perfring_byte_buffer *buffer, uint64_t value);
+void perfring__byte_buffer_put(struct perfring_byte_buffer *buffer, const void *bytes, size_t size);
+void perfring__byte_buffer_put_u32(struct perfring_byte_buffer *buffer, uint32_t value);
+void perfring__byte_buffer_put_u64(struct perfring_byte_buffer *buffer, uint64_t value);
 /* A string as features have it: u32 length, a multiple of 64, then the text with NUL and padding. */
-void perfring_byte_buffer_put_string(struct perfring_byte_buffer *buffer, const char *text);
+void perfring__byte_buffer_put_string(struct perfring_byte_buffer *buffer, const char *text);
 /* The contents of a file.  Returns 0 or -errno. */
-int perfring_byte_buffer_put_file(struct perfring_byte_buffer *buffer, const char *path);
+int perfring__byte_buffer_put_file(struct perfring_byte_buffer *buffer, const char *path);
 /* Overwrites bytes that were put at `at`. */
-void perfring_byte_buffer_set(struct perfring_byte_buffer *buffer, size_t at, const void *bytes, size_t size);
-void perfring_byte_buffer_close(struct perfring_byte_buffer *buffer);
+void perfring__byte_buffer_set(struct perfring_byte_buffer *buffer, size_t at, const void *bytes, size_t size);
+void perfring__byte_buffer_close(struct perfring_byte_buffer *buffer);
 
 #endif

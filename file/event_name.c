@@ -90,7 +90,7 @@ static void put_modifiers(const struct perf_event_attr *attr, char *text, size_t
 		*text = 0;
 }
 
-void perfring_file_default_name(const struct perf_event_attr *attr, char *buffer, size_t size)
+void perfring__file_default_name(const struct perf_event_attr *attr, char *buffer, size_t size)
 {
 	char modifiers[16];
 	int length = 0;
@@ -179,7 +179,7 @@ static void name_events(struct perfring_file *file, const struct unnamed *unname
 	}
 }
 
-void perfring_file_name_tracepoints(struct perfring_file *file)
+void perfring__file_name_tracepoints(struct perfring_file *file)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
@@ -195,7 +195,7 @@ void perfring_file_name_tracepoints(struct perfring_file *file)
 
 		if (event->attr->type != PERFRING_TYPE_TRACEPOINT || event->name)
 			continue;
-		if (perfring_os_array_grow(&unnamed, count, &capacity, sizeof(*unnamed))) {
+		if (perfring__os_array_grow(&unnamed, count, &capacity, sizeof(*unnamed))) {
 			file->features->error = -ENOMEM;
 			free(unnamed);
 			return;

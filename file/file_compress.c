@@ -25,14 +25,15 @@ static int deflate(struct perfring_file_compress *file, const unsigned char *byt
 		struct perf_event_header header = {.type = PERFRING_RECORD_COMPRESSED};
 		size_t start = buffer->used, used, end = file->ends_frame ? sizeof(FRAME_END) : 0, put = end;
 
-		perfring_byte_buffer_put(buffer, &header, sizeof(header));
-		perfring_byte_buffer_put(buffer, FRAME_END, end);
+		perfring__byte_buffer_put(buffer, &header, sizeof(header));
+		perfring__byte_buffer_put(buffer, FRAME_END, end);
 		do {
-			more = perfring_deflate(file->deflater, &bytes, &size, flush, space,
-						BODY_MAX - put < sizeof(space) ? BODY_MAX - put : sizeof(space), &used);
+			more = perfring__deflate(file->deflater, &bytes, &size, flush, space,
+						 BODY_MAX - put < sizeof(space) ? BODY_MAX - put : sizeof(space),
+						 &used);
 			if (more < 0)
 				return more;
-			perfring_byte_buffer_put(buffer, space, used);
+			perfring__byte_buffer_put(buffer, space, used);
 			put += used;
 		} while (more && put < BODY_MAX);
 		if (buffer->error)
@@ -82,26 +83,26 @@ static int deflate_pieces(struct perfring_file_compress *file, const struct iove
 	return error;
 }
 
-int perfring_file_compress_write(struct perfring_file_compress *file, const struct iovec *pieces, int count)
+int perfring__file_compress_write(struct perfring_file_compress *file, const struct iovec *pieces, int count)
 {
 	uint64_t plain_bytes = file->plain_bytes, compressed_bytes = file->compressed_bytes;
 	struct iovec compressed;
 	int error;
 
 	if (!file->deflater)
-		return perfring_file_sink_append(&file->sink, pieces, count);
+		return perfring__file_sink_append(&file->sink, pieces, count);
 	if (file->error)
 		return file->error;
 	error = deflate_pieces(file, pieces, count);
 	if (!error) {
 		compressed = (struct iovec){.iov_base = file->buffer.bytes, .iov_len = file->buffer.used};
-		error = perfring_file_sink_append(&file->sink, &compressed, 1);
+		error = perfring__file_sink_append(&file->sink, &compressed, 1);
 	}
 	if (!error) {
 		file->has_frame = file->has_frame || file->buffer.used;
 	} else {
 		/* The deflater's window contains bytes that are not in the file: the next write begins a new frame. */
-		perfring_deflater_reset(file->deflater);
+		perfring__deflater_reset(file->deflater);
 		file->buffer.error = 0;
 		file->unflushed = 0;
 		file->ends_frame = file->has_frame;
@@ -114,8 +115,8 @@ int perfring_file_compress_write(struct perfring_file_compress *file, const stru
 	return error;
 }
 
-void perfring_file_compress_close(struct perfring_file_compress *file)
+void perfring__file_compress_close(struct perfring_file_compress *file)
 {
-	perfring_byte_buffer_close(&file->buffer);
-	perfring_deflater_close(file->deflater);
+	perfring__byte_buffer_close(&file->buffer);
+	perfring__deflater_close(file->deflater);
 }

@@ -27,8 +27,8 @@ struct perfring_file_compress {
 };
 
 /* Writes whole records.  Returns 0 or -errno. */
-int perfring_file_compress_write(struct perfring_file_compress *file, const struct iovec *pieces, int count);
+int perfring__file_compress_write(struct perfring_file_compress *file, const struct iovec *pieces, int count);
 
-void perfring_file_compress_close(struct perfring_file_compress *file);
+void perfring__file_compress_close(struct perfring_file_compress *file);
 
 #endif

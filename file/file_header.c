@@ -21,7 +21,7 @@ static_assert(sizeof(struct perfring_file_header) == 104, "header");
 
 static int unsupported(struct perfring_file *file, const char *what)
 {
-	perfring_fault_at(&file->fault, 0, what);
+	perfring__fault_at(&file->fault, 0, what);
 	return -EOPNOTSUPP;
 }
 
@@ -32,11 +32,11 @@ static bool is_inside(const struct perfring_section *section, uint64_t size)
 
 static int read_whole(struct perfring_file *file, int fd, void *buffer, size_t size, uint64_t at, const char *what)
 {
-	int64_t got = perfring_os_file_pread(fd, buffer, size, at);
+	int64_t got = perfring__os_file_pread(fd, buffer, size, at);
 
 	if (got < 0)
 		return (int)got;
-	return (size_t)got == size ? 0 : perfring_fault_at(&file->fault, at + (uint64_t)got, what);
+	return (size_t)got == size ? 0 : perfring__fault_at(&file->fault, at + (uint64_t)got, what);
 }
 
 /* Swaps the bitmap of the other byte order.  It is made of longs: if those of the writer had 32 bits, the halves of each word are
@@ -45,7 +45,7 @@ static void swap_bitmap(uint64_t *words)
 {
 	uint64_t hostname = UINT64_C(1) << PERFRING_FEATURE_HOSTNAME;
 
-	perfring_swap_words(words, 4);
+	perfring__swap_words(words, 4);
 	if (words[0] & hostname || !(words[0] >> 32 & hostname))
 		return;
 	for (int i = 0; i < 4; i++)
@@ -66,16 +66,16 @@ static int check_header(struct perfring_file *file, int fd, struct perfring_file
 	int64_t got;
 
 	memset(header, 0, sizeof(*header));
-	got = perfring_os_file_pread(fd, header, sizeof(*header), 0);
+	got = perfring__os_file_pread(fd, header, sizeof(*header), 0);
 	if (got < 0)
 		return (int)got;
 	is_first = got >= 24 && !memcmp(header->magic, PERFRING_FILE_MAGIC_1, 8);
 	file->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
 					(is_first && !is_plausible(header->attr_size)));
 	if (got < 8 || (!is_first && !file->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
-		return perfring_fault_at(&file->fault, 0, "not a perf.data file");
+		return perfring__fault_at(&file->fault, 0, "not a perf.data file");
 	if (file->is_foreign) {
-		perfring_swap_words(&header->size, (sizeof(*header) - 8) / 8 - 4); /* without magic and bitmap */
+		perfring__swap_words(&header->size, (sizeof(*header) - 8) / 8 - 4); /* without magic and bitmap */
 		swap_bitmap(header->features);
 	}
 	if (got >= 16 && header->size == 16) {
@@ -83,26 +83,26 @@ static int check_header(struct perfring_file *file, int fd, struct perfring_file
 		return 0;
 	}
 	if (got < PERFRING_FILE_HEADER_OLD)
-		return perfring_fault_at(&file->fault, (uint64_t)got, "file ends inside the header");
+		return perfring__fault_at(&file->fault, (uint64_t)got, "file ends inside the header");
 	if (header->size == PERFRING_FILE_HEADER_OLD)
 		memset(header->features, 0, sizeof(header->features));
 	else if (header->size < sizeof(*header))
-		return perfring_fault_at(&file->fault, 8, "header size");
+		return perfring__fault_at(&file->fault, 8, "header size");
 	else if (got < (int64_t)sizeof(*header))
-		return perfring_fault_at(&file->fault, (uint64_t)got, "file ends inside the header");
+		return perfring__fault_at(&file->fault, (uint64_t)got, "file ends inside the header");
 	if (!is_plausible(header->attr_size))
-		return perfring_fault_at(&file->fault, 16, "size of an attr");
+		return perfring__fault_at(&file->fault, 16, "size of an attr");
 	if (!is_inside(&header->attrs, file->file_size))
-		return perfring_fault_at(&file->fault, 24, "attrs outside the file");
+		return perfring__fault_at(&file->fault, 24, "attrs outside the file");
 	if (header->attrs.size > PERFRING_MAX_ATTR_BYTES ||
 	    header->attrs.size / header->attr_size > PERFRING_MAX_EVENTS)
-		return perfring_fault_at(&file->fault, 32, "too many attrs");
+		return perfring__fault_at(&file->fault, 32, "too many attrs");
 	if (header->attrs.size % header->attr_size)
-		return perfring_fault_at(&file->fault, 32, "attrs end inside an attr");
+		return perfring__fault_at(&file->fault, 32, "attrs end inside an attr");
 	if (header->data.offset > file->file_size || header->data.offset > INT64_MAX)
-		return perfring_fault_at(&file->fault, 40, "records outside the file");
+		return perfring__fault_at(&file->fault, 40, "records outside the file");
 	if (header->data.size > INT64_MAX - header->data.offset)
-		return perfring_fault_at(&file->fault, 48, "size of the records");
+		return perfring__fault_at(&file->fault, 48, "size of the records");
 	return 0;
 }
 
@@ -113,18 +113,18 @@ static int read_ids(struct perfring_file *file, int fd, const struct perfring_se
 	int error;
 
 	if (ids->size % 8 || !is_inside(ids, file->file_size))
-		return perfring_fault_at(&file->fault, entry_at, "ids outside the file");
+		return perfring__fault_at(&file->fault, entry_at, "ids outside the file");
 	file->id_bytes += ids->size;
 	if (file->id_bytes > PERFRING_MAX_ID_BYTES || file->id_bytes > file->file_size)
-		return perfring_fault_at(&file->fault, entry_at, "too many ids");
+		return perfring__fault_at(&file->fault, entry_at, "too many ids");
 	for (done = 0; done < ids->size; done += size) {
 		size = ids->size - done < sizeof(words) ? ids->size - done : sizeof(words);
 		error = read_whole(file, fd, words, (size_t)size, ids->offset + done, "file ends inside the ids");
 		if (error)
 			return error;
 		if (file->is_foreign)
-			perfring_swap_words(words, (size_t)size / 8);
-		error = perfring_file_put_ids(file, words, size / 8, index, ids->offset + done);
+			perfring__swap_words(words, (size_t)size / 8);
+		error = perfring__file_put_ids(file, words, size / 8, index, ids->offset + done);
 		if (error)
 			return error;
 	}
@@ -161,7 +161,7 @@ static int read_attrs(struct perfring_file *file, int fd, const struct perfring_
 			memmove(entries, foreign, body);
 			foreign = (struct perf_event_attr *)(void *)entries;
 			if (size > body || perfring_attr_to_native(foreign, attr, body) < 0) {
-				error = perfring_fault_at(&file->fault, at + 4, "attr.size");
+				error = perfring__fault_at(&file->fault, at + 4, "attr.size");
 				break;
 			}
 		}
@@ -170,12 +170,12 @@ static int read_attrs(struct perfring_file *file, int fd, const struct perfring_
 		if (attr->size >= PERFRING_ATTR_MIN && attr->size < stride)
 			/* the rest of the entry does not belong to the attr */
 			memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
-		error = perfring_file_add_attr(file, attr, (uint32_t)body, at);
+		error = perfring__file_add_attr(file, attr, (uint32_t)body, at);
 		if (error < 0)
 			break;
 		memcpy(&ids, entries + (i + 1) * entry - sizeof(ids), sizeof(ids));
 		if (file->is_foreign)
-			perfring_swap_words(&ids, 2);
+			perfring__swap_words(&ids, 2);
 		error = read_ids(file, fd, &ids, i, at + body);
 	}
 	free(entries);
@@ -197,10 +197,10 @@ static void read_index(struct perfring_file *file, int fd, const struct perfring
 		if (!(header->features[bit / 64] >> bit % 64 & 1))
 			continue;
 		file->lost_features++;
-		if (perfring_os_file_pread(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
+		if (perfring__os_file_pread(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
 			continue;
 		if (file->is_foreign)
-			perfring_swap_words(&section, 2);
+			perfring__swap_words(&section, 2);
 		at += sizeof(section);
 		/* The sum is bounded too: sections that overlap could each be as large as the file. */
 		if (!is_inside(&section, file->file_size) || section.size > PERFRING_MAX_FEATURE_BYTES ||
@@ -217,13 +217,13 @@ static int add_stream(struct perfring_file *file, int fd, bool owns_fd)
 {
 	struct perfring_stream *stream;
 
-	if (perfring_os_array_grow(&file->streams, file->stream_count, &file->stream_capacity, sizeof(*stream))) {
+	if (perfring__os_array_grow(&file->streams, file->stream_count, &file->stream_capacity, sizeof(*stream))) {
 		if (owns_fd)
 			close(fd);
 		return -ENOMEM;
 	}
 	stream = &file->streams[file->stream_count++];
-	perfring_stream_open(stream, &file->pool, fd, 0);
+	perfring__stream_open(stream, &file->pool, fd, 0);
 	stream->owns_fd = owns_fd;
 	stream->is_foreign = stream->is_special = file->is_foreign;
 	stream->is_finished = file->is_finished;
@@ -266,7 +266,7 @@ static int open_file(struct perfring_file *file, bool in_directory)
 		if (version)
 			return unsupported(file, "one file of a directory of perf.data files: open the directory");
 	}
-	perfring_file_features_known(file);
+	perfring__file_features_known(file);
 	return 0;
 }
 
@@ -288,14 +288,14 @@ static int open_pipe(struct perfring_file *file)
 		if (got < 0)
 			return -errno;
 		if (!got)
-			return perfring_fault_at(&file->fault, done, "stream ends inside the header");
+			return perfring__fault_at(&file->fault, done, "stream ends inside the header");
 		done += (size_t)got;
 	}
 	file->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
 	if (!file->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
-		return perfring_fault_at(&file->fault, 0, "not a perf.data stream");
+		return perfring__fault_at(&file->fault, 0, "not a perf.data stream");
 	if (file->is_foreign)
-		perfring_swap_words(&header.size, 1);
+		perfring__swap_words(&header.size, 1);
 	if (header.size != sizeof(header))
 		return unsupported(file, "a perf.data file cannot be read from a pipe; only streams (record -o -) can");
 	file->is_pipe = true;
@@ -365,7 +365,7 @@ static int open_path(struct perfring_file *file, const char *path)
 		if (fd < 0) {
 			close(directory);
 			return fd == -ENOENT
-				       ? perfring_fault_at(&file->fault, 0, "a directory without a file named data")
+				       ? perfring__fault_at(&file->fault, 0, "a directory without a file named data")
 				       : fd;
 		}
 	}
@@ -394,7 +394,7 @@ static int open_path(struct perfring_file *file, const char *path)
 		file->streams[0].settled = 16;
 		file->streams[0].is_finished = true;
 		file->is_finished = true;
-		error = perfring_file_read_leading(file);
+		error = perfring__file_read_leading(file);
 	}
 	return error;
 }
@@ -428,13 +428,13 @@ void perfring_file_close(struct perfring_file *file)
 
 	if (!file)
 		return;
-	perfring_pool_release(&file->pool, file->current);
-	perfring_pool_release(&file->pool, file->peeked.record);
+	perfring__pool_release(&file->pool, file->current);
+	perfring__pool_release(&file->pool, file->peeked.record);
 	while (file->leading_first < file->leading_count)
-		perfring_pool_release(&file->pool, file->leading[file->leading_first++].record);
+		perfring__pool_release(&file->pool, file->leading[file->leading_first++].record);
 	for (i = 0; i < file->stream_count; i++)
-		perfring_stream_close(&file->streams[i]);
-	perfring_pool_close(&file->pool);
+		perfring__stream_close(&file->streams[i]);
+	perfring__pool_close(&file->pool);
 	for (i = 0; file->features && i < PERFRING_FEATURE_BITS; i++)
 		free(file->features->feature[i].payload);
 	for (i = 0; i < file->event_count; i++) {

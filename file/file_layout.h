@@ -30,7 +30,7 @@ struct perfring_file_header {
 #define PERFRING_FILE_HEADER_OLD 72 /* without the bitmap of features */
 
 /* Words of the other byte order, at any alignment. */
-static inline void perfring_swap_words(void *bytes, size_t count)
+static inline void perfring__swap_words(void *bytes, size_t count)
 {
 	uint64_t word;
 

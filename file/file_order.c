@@ -28,32 +28,32 @@ static void compact(struct perfring_order *order)
 	order->run_count = runs;
 }
 
-int perfring_order_grow(struct perfring_order *order)
+int perfring__order_grow(struct perfring_order *order)
 {
 	size_t capacity = order->capacity ? order->capacity * 2 : 1024;
 
 	compact(order);
 	if (order->capacity && order->count <= order->capacity / 2)
 		return 0;
-	if (perfring_os_array_resize(&order->pending, capacity, sizeof(*order->pending)))
+	if (perfring__os_array_resize(&order->pending, capacity, sizeof(*order->pending)))
 		return -ENOMEM;
 	order->capacity = capacity;
 	return 0;
 }
 
-int perfring_order_grow_runs(struct perfring_order *order)
+int perfring__order_grow_runs(struct perfring_order *order)
 {
 	size_t capacity = order->run_capacity ? order->run_capacity * 2 : 16;
 
-	if (perfring_os_array_resize(&order->runs, capacity, sizeof(*order->runs)) ||
-	    perfring_os_array_resize(&order->contenders, capacity, sizeof(*order->contenders)) ||
-	    perfring_os_array_resize(&order->winners, 2 * capacity, sizeof(*order->winners)))
+	if (perfring__os_array_resize(&order->runs, capacity, sizeof(*order->runs)) ||
+	    perfring__os_array_resize(&order->contenders, capacity, sizeof(*order->contenders)) ||
+	    perfring__os_array_resize(&order->winners, 2 * capacity, sizeof(*order->winners)))
 		return -ENOMEM;
 	order->run_capacity = capacity;
 	return 0;
 }
 
-void perfring_order_close(struct perfring_order *order)
+void perfring__order_close(struct perfring_order *order)
 {
 	free(order->pending);
 	free(order->runs);
@@ -81,11 +81,11 @@ static void make_due(struct perfring_order *order, uint64_t time, size_t count)
 		leaves *= 2;
 	order->leaves = leaves;
 	for (size_t i = 0; i < leaves; i++)
-		order->winners[leaves + i] = i < runs ? perfring_order_contender(order, i)
+		order->winners[leaves + i] = i < runs ? perfring__order_contender(order, i)
 						      : (struct perfring_contender){UINT64_MAX, (uint32_t)i};
 	for (size_t node = leaves - 1; node; node--) {
 		struct perfring_contender left = order->winners[2 * node], right = order->winners[2 * node + 1];
-		bool is_right = perfring_order_is_before(right, left);
+		bool is_right = perfring__order_is_before(right, left);
 
 		order->winners[node] = is_right ? right : left;
 		order->contenders[node] = is_right ? left : right;
@@ -93,18 +93,18 @@ static void make_due(struct perfring_order *order, uint64_t time, size_t count)
 	order->contenders[0] = order->winners[1];
 }
 
-void perfring_order_round(struct perfring_order *order)
+void perfring__order_round(struct perfring_order *order)
 {
 	make_due(order, order->boundary, SIZE_MAX);
 	order->boundary = order->newest;
 }
 
-void perfring_order_half(struct perfring_order *order)
+void perfring__order_half(struct perfring_order *order)
 {
 	make_due(order, UINT64_MAX, (order->left + 1) / 2);
 }
 
-void perfring_order_all(struct perfring_order *order)
+void perfring__order_all(struct perfring_order *order)
 {
 	make_due(order, UINT64_MAX, SIZE_MAX);
 }

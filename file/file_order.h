@@ -46,23 +46,23 @@ struct perfring_order {
 	uint64_t boundary; /* `newest` when the last round ended */
 };
 
-static inline bool perfring_order_has_due(const struct perfring_order *order)
+static inline bool perfring__order_has_due(const struct perfring_order *order)
 {
 	return order->due_count && order->left && order->contenders[0].key <= order->due_time;
 }
 
-static inline size_t perfring_order_waiting(const struct perfring_order *order)
+static inline size_t perfring__order_waiting(const struct perfring_order *order)
 {
 	return order->left;
 }
 
 /* The oldest record that is due. */
-static inline const struct perfring_pending *perfring_order_first(const struct perfring_order *order)
+static inline const struct perfring_pending *perfring__order_first(const struct perfring_order *order)
 {
 	return &order->pending[order->runs[order->contenders[0].run].at];
 }
 
-static inline struct perfring_contender perfring_order_contender(const struct perfring_order *order, size_t number)
+static inline struct perfring_contender perfring__order_contender(const struct perfring_order *order, size_t number)
 {
 	const struct perfring_run *run = &order->runs[number];
 	uint64_t time = run->at < run->end ? order->pending[run->at].time : UINT64_MAX;
@@ -72,25 +72,25 @@ static inline struct perfring_contender perfring_order_contender(const struct pe
 }
 
 /* Whether a run's next record comes first; equal times keep the order of the file. */
-static inline bool perfring_order_is_before(struct perfring_contender one, struct perfring_contender other)
+static inline bool perfring__order_is_before(struct perfring_contender one, struct perfring_contender other)
 {
 	return (one.key < other.key) | ((one.key == other.key) & (one.run < other.run));
 }
 
 /* Removes the oldest record that is due, and returns it.  Valid until the next push. */
-static inline const struct perfring_pending *perfring_order_pop(struct perfring_order *order)
+static inline const struct perfring_pending *perfring__order_pop(struct perfring_order *order)
 {
-	const struct perfring_pending *first = perfring_order_first(order);
+	const struct perfring_pending *first = perfring__order_first(order);
 	struct perfring_contender *contenders = order->contenders, winner;
 	uint32_t number = contenders[0].run;
 
 	order->runs[number].at++;
 	order->left--;
 	order->due_count--;
-	winner = perfring_order_contender(order, number);
+	winner = perfring__order_contender(order, number);
 	for (size_t node = (order->leaves + number) / 2; node; node /= 2) {
 		struct perfring_contender other = contenders[node];
-		bool is_other = perfring_order_is_before(other, winner);
+		bool is_other = perfring__order_is_before(other, winner);
 
 		contenders[node].key = is_other ? winner.key : other.key;
 		contenders[node].run = is_other ? winner.run : other.run;
@@ -103,18 +103,18 @@ static inline const struct perfring_pending *perfring_order_pop(struct perfring_
 	return first;
 }
 
-int perfring_order_grow(struct perfring_order *order);
-int perfring_order_grow_runs(struct perfring_order *order);
-void perfring_order_close(struct perfring_order *order);
+int perfring__order_grow(struct perfring_order *order);
+int perfring__order_grow_runs(struct perfring_order *order);
+void perfring__order_close(struct perfring_order *order);
 
 /* Adds a record.  To be called only while nothing is due.  Returns 0 or -ENOMEM. */
-static inline int perfring_order_push(struct perfring_order *order, const struct perfring_pending *pending)
+static inline int perfring__order_push(struct perfring_order *order, const struct perfring_pending *pending)
 {
 	bool continues;
 	int error;
 
 	if (PERFRING_UNLIKELY(order->count == order->capacity)) {
-		error = perfring_order_grow(order);
+		error = perfring__order_grow(order);
 		if (error)
 			return error;
 	}
@@ -122,7 +122,7 @@ static inline int perfring_order_push(struct perfring_order *order, const struct
 		    order->pending[order->count - 1].time <= pending->time;
 	if (PERFRING_UNLIKELY(!continues)) {
 		if (order->run_count == order->run_capacity) {
-			error = perfring_order_grow_runs(order);
+			error = perfring__order_grow_runs(order);
 			if (error)
 				return error;
 		}
@@ -142,8 +142,8 @@ static inline int perfring_order_push(struct perfring_order *order, const struct
  *     round   at the end of a round: all up to the newest time of the rounds before it
  *     half    the older half, at least one
  *     all     all */
-void perfring_order_round(struct perfring_order *order);
-void perfring_order_half(struct perfring_order *order);
-void perfring_order_all(struct perfring_order *order);
+void perfring__order_round(struct perfring_order *order);
+void perfring__order_half(struct perfring_order *order);
+void perfring__order_all(struct perfring_order *order);
 
 #endif

@@ -81,18 +81,19 @@ struct perfring_file {
 };
 
 /* file_reader.c: reads the leading records of a pipe. */
-int perfring_file_read_leading(struct perfring_file *file);
+int perfring__file_read_leading(struct perfring_file *file);
 
 /* event_name.c: perf's name for an attr without one; then names of tracepoints, from the formats in TRACING_DATA. */
-void perfring_file_default_name(const struct perf_event_attr *attr, char *buffer, size_t size);
-void perfring_file_name_tracepoints(struct perfring_file *file);
+void perfring__file_default_name(const struct perf_event_attr *attr, char *buffer, size_t size);
+void perfring__file_name_tracepoints(struct perfring_file *file);
 
 /* metadata.c: adds events, ids and names.  attr: native, in at least `space` bytes. */
-int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t space, uint64_t at);
-int perfring_file_put_ids(struct perfring_file *file, const void *ids, uint64_t count, uint32_t index, uint64_t at);
-void perfring_file_features_known(struct perfring_file *file);
+int perfring__file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t space,
+			    uint64_t at);
+int perfring__file_put_ids(struct perfring_file *file, const void *ids, uint64_t count, uint32_t index, uint64_t at);
+void perfring__file_features_known(struct perfring_file *file);
 /* The same from a record of perf's own (from 64 up), in native byte order.  Returns 0 or -errno. */
-int perfring_file_parse_metadata(struct perfring_file *file, struct perfring_stream *stream,
-				 const struct perf_event_header *record, int64_t at);
+int perfring__file_parse_metadata(struct perfring_file *file, struct perfring_stream *stream,
+				  const struct perf_event_header *record, int64_t at);
 
 #endif

@@ -58,7 +58,7 @@ int64_t perfring_file_read_trace(struct perfring_file *file, void *buffer, size_
 	/* The stream may still be at the trace of an earlier item. */
 	if (!file->current || file->current->type != PERFRING_RECORD_AUXTRACE)
 		return 0;
-	got = perfring_stream_read_trailing(&file->streams[file->current_stream], buffer, size);
+	got = perfring__stream_read_trailing(&file->streams[file->current_stream], buffer, size);
 	if (got == -EBADMSG)
 		file->fault = file->pool.fault;
 	return got;
@@ -88,14 +88,14 @@ static int make_native(struct perfring_file *file, struct perfring_stream *strea
 	const struct perf_event_header *foreign = *record;
 	struct perf_event_header header = perfring_header_to_native(foreign);
 	const struct perfring_format *format = NULL;
-	unsigned char *copy = perfring_stream_space(stream, header.size);
+	unsigned char *copy = perfring__stream_space(stream, header.size);
 
 	if (!copy)
 		return -ENOMEM;
 	if (header.type < PERFRING_RECORD_OF_PERF && file->event_count > 1) {
 		memcpy(copy, foreign, header.size);
 		memcpy(copy, &header, sizeof(header));
-		perfring_swap_words(copy + sizeof(header), (header.size - sizeof(header)) / 8);
+		perfring__swap_words(copy + sizeof(header), (header.size - sizeof(header)) / 8);
 		perfring_format_set_of(file->formats, (const struct perf_event_header *)(void *)copy, &format, NULL);
 	} else if (header.type < PERFRING_RECORD_OF_PERF) {
 		format = perfring_format_set_at(file->formats, 0);
@@ -116,11 +116,11 @@ static int take(struct perfring_file *file, struct perfring_stream *stream, stru
 		file->peeked.record = NULL;
 		return 1;
 	}
-	if (PERFRING_LIKELY(perfring_stream_take_plain(stream, &pending->record, &pending->at))) {
-		perfring_pool_hold(pending->record);
+	if (PERFRING_LIKELY(perfring__stream_take_plain(stream, &pending->record, &pending->at))) {
+		perfring__pool_hold(pending->record);
 		return 1;
 	}
-	one = perfring_stream_take(stream, &pending->record, &pending->at);
+	one = perfring__stream_take(stream, &pending->record, &pending->at);
 	if (PERFRING_UNLIKELY(one < 0) && (one == -EBADMSG || one == -EOPNOTSUPP))
 		file->fault = file->pool.fault;
 	if (one <= 0)
@@ -130,7 +130,7 @@ static int take(struct perfring_file *file, struct perfring_stream *stream, stru
 		if (one)
 			return one;
 	}
-	perfring_pool_hold(pending->record);
+	perfring__pool_hold(pending->record);
 	return 1;
 }
 
@@ -176,19 +176,19 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 			max_records = 1024;
 	}
 	for (;;) {
-		if (perfring_order_has_due(order))
+		if (perfring__order_has_due(order))
 			return 0;
 		if (stream->stop <= 0) {
-			if (perfring_order_waiting(order)) {
-				perfring_order_all(order);
+			if (perfring__order_waiting(order)) {
+				perfring__order_all(order);
 				continue;
 			}
 			return stream->unread.record ? deliver_unread(file, number, item) : 0;
 		}
 		if (PERFRING_UNLIKELY(file->pool.blocks >= max_blocks ||
-				      perfring_order_waiting(order) >= max_records) &&
-		    perfring_order_waiting(order)) {
-			perfring_order_half(order);
+				      perfring__order_waiting(order) >= max_records) &&
+		    perfring__order_waiting(order)) {
+			perfring__order_half(order);
 			continue;
 		}
 		error = take(file, stream, &pending);
@@ -198,33 +198,33 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 		}
 		pending.time = 0;
 		/* (In the other byte order the trailer could not be distinguished from the name.) */
-		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(pending.record)) && !file->is_foreign)
-			perfring_lengthened_mend(file->formats, pending.record, (void *)(uintptr_t)pending.record);
+		if (PERFRING_UNLIKELY(perfring__lengthened_may_be(pending.record)) && !file->is_foreign)
+			perfring__lengthened_mend(file->formats, pending.record, (void *)(uintptr_t)pending.record);
 		error = perfring_format_set_of(file->formats, pending.record, &pending.format, &fault);
 		if (!error && pending.format)
 			pending.time = perfring_format_time_of(pending.format, pending.record);
 		if (PERFRING_LIKELY(pending.time)) {
-			error = perfring_order_push(order, &pending);
+			error = perfring__order_push(order, &pending);
 			if (PERFRING_UNLIKELY(error)) {
-				perfring_pool_release(&file->pool, pending.record);
+				perfring__pool_release(&file->pool, pending.record);
 				stop(file, number, error);
 			}
 			continue;
 		}
 		if (error)
 			pending.format = NULL;
-		if (PERFRING_UNLIKELY(perfring_is_compressed(pending.record->type))) {
+		if (PERFRING_UNLIKELY(perfring__is_compressed(pending.record->type))) {
 			stream->unread = pending;
 			stream->stop = 0;
 			continue;
 		}
 		deliver(file, number, item, &pending);
 		if (error)
-			return perfring_fault_at(&file->fault, (uint64_t)(pending.at + fault.at), fault.what);
+			return perfring__fault_at(&file->fault, (uint64_t)(pending.at + fault.at), fault.what);
 		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
-			perfring_order_round(order);
+			perfring__order_round(order);
 		else if (pending.record->type >= PERFRING_RECORD_OF_PERF) {
-			error = perfring_file_parse_metadata(file, stream, pending.record, pending.at);
+			error = perfring__file_parse_metadata(file, stream, pending.record, pending.at);
 			if (error < 0)
 				stop(file, number, error);
 		}
@@ -236,7 +236,7 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 
 static uint64_t time_of(const struct perfring_file *file, uint32_t stream)
 {
-	return perfring_order_first(&file->streams[stream].order)->time;
+	return perfring__order_first(&file->streams[stream].order)->time;
 }
 
 /* The oldest record that is due in any stream.  Returns as advance does, and 0 when all streams have ended. */
@@ -251,28 +251,28 @@ static int merge(struct perfring_file *file, struct perfring_item *item)
 		one = advance(file, file->primed, item);
 		if (one)
 			return one;
-		if (perfring_order_has_due(&file->streams[file->primed].order))
+		if (perfring__order_has_due(&file->streams[file->primed].order))
 			heap[file->heap_count++] =
 				(struct perfring_heap_entry){time_of(file, file->primed), file->primed};
 	}
 	if (is_first)
-		perfring_heap_make(heap, file->heap_count);
+		perfring__heap_make(heap, file->heap_count);
 	if (file->head_delivered) {
 		one = advance(file, heap->number, item);
 		if (one)
 			return one;
 		file->head_delivered = false;
-		if (perfring_order_has_due(&file->streams[heap->number].order))
+		if (perfring__order_has_due(&file->streams[heap->number].order))
 			heap->key = time_of(file, heap->number);
 		else
 			*heap = heap[--file->heap_count];
-		perfring_heap_down(heap, file->heap_count, 0);
-		assert(perfring_heap_is_valid(file->heap, file->heap_count));
+		perfring__heap_down(heap, file->heap_count, 0);
+		assert(perfring__heap_is_valid(file->heap, file->heap_count));
 	}
 	if (!file->heap_count)
 		return 0;
 	order = &file->streams[heap->number].order;
-	deliver(file, heap->number, item, perfring_order_pop(order));
+	deliver(file, heap->number, item, perfring__order_pop(order));
 	file->head_delivered = true;
 	return 1;
 }
@@ -297,7 +297,7 @@ int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 		return -EINVAL;
 	if (PERFRING_UNLIKELY(file->open_error))
 		return file->open_error;
-	perfring_pool_release(&file->pool, file->current);
+	perfring__pool_release(&file->pool, file->current);
 	file->current = NULL;
 	if (PERFRING_UNLIKELY(file->leading_first < file->leading_count)) {
 		deliver(file, 0, item, &file->leading[file->leading_first++]);
@@ -311,9 +311,9 @@ int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 	one = advance(file, 0, item);
 	if (one)
 		return one;
-	if (!perfring_order_has_due(order))
+	if (!perfring__order_has_due(order))
 		return at_end(file);
-	deliver(file, 0, item, perfring_order_pop(order));
+	deliver(file, 0, item, perfring__order_pop(order));
 	return 1;
 }
 
@@ -326,9 +326,9 @@ int perfring_file_fill(struct perfring_file *file, struct perfring_rows *rows, s
 {
 	struct perfring_fault fault = {0};
 	bool is_fault;
-	int one = perfring_rows_fill(rows, item, next_of, file, &fault, &is_fault);
+	int one = perfring__rows_fill(rows, item, next_of, file, &fault, &is_fault);
 
-	return is_fault ? perfring_fault_at(&file->fault, (uint64_t)(file->position + fault.at), fault.what) : one;
+	return is_fault ? perfring__fault_at(&file->fault, (uint64_t)(file->position + fault.at), fault.what) : one;
 }
 
 /* Whether a record describes the stream, and may come before those of its events. */
@@ -353,15 +353,15 @@ static bool is_leading(const struct perf_event_header *record)
 	}
 }
 
-int perfring_file_read_leading(struct perfring_file *file)
+int perfring__file_read_leading(struct perfring_file *file)
 {
 	struct perfring_stream *stream = file->streams;
 	struct perfring_pending pending;
 	int one;
 
 	while (file->pool.blocks < LEADING_BLOCKS && file->leading_count < LEADING_RECORDS) {
-		if (perfring_os_array_grow(&file->leading, file->leading_count, &file->leading_capacity,
-					   sizeof(*file->leading)))
+		if (perfring__os_array_grow(&file->leading, file->leading_count, &file->leading_capacity,
+					    sizeof(*file->leading)))
 			return -ENOMEM;
 		one = take(file, stream, &pending);
 		if (one == 1 && !is_leading(pending.record)) {
@@ -372,7 +372,7 @@ int perfring_file_read_leading(struct perfring_file *file)
 			pending.time = 0;
 			pending.format = NULL;
 			file->leading[file->leading_count++] = pending;
-			one = perfring_file_parse_metadata(file, stream, pending.record, pending.at);
+			one = perfring__file_parse_metadata(file, stream, pending.record, pending.at);
 			if (!one)
 				continue;
 		}

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "file_sink.h"
 
-int perfring_file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pipe)
+int perfring__file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pipe)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -24,7 +24,7 @@ int perfring_file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pip
 	return 0;
 }
 
-int perfring_file_sink_clear(const struct perfring_file_sink *sink)
+int perfring__file_sink_clear(const struct perfring_file_sink *sink)
 {
 	/* EINVAL: a device */
 	return ftruncate(sink->fd, 0) && errno != EINVAL ? -errno : 0;
@@ -45,7 +45,7 @@ static ssize_t write_some(const struct perfring_file_sink *sink, uint64_t at, co
 	return sink->is_pipe ? writev(sink->fd, pieces, count) : pwritev(sink->fd, pieces, count, (off_t)at);
 }
 
-int perfring_file_sink_append(struct perfring_file_sink *sink, const struct iovec *pieces, int count)
+int perfring__file_sink_append(struct perfring_file_sink *sink, const struct iovec *pieces, int count)
 {
 	uint64_t at = sink->end;
 	size_t skip = 0;
@@ -82,7 +82,7 @@ int perfring_file_sink_append(struct perfring_file_sink *sink, const struct iove
 	return 0;
 }
 
-int perfring_file_sink_overwrite(const struct perfring_file_sink *sink, const void *bytes, size_t size)
+int perfring__file_sink_overwrite(const struct perfring_file_sink *sink, const void *bytes, size_t size)
 {
 	ssize_t done;
 

@@ -21,15 +21,15 @@ struct perfring_file_sink {
 };
 
 /* Returns 0, -EBADF, -ESPIPE or -EINVAL (O_APPEND); neither of the last two for a pipe. */
-int perfring_file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pipe);
+int perfring__file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pipe);
 
 /* Empties the file: old bytes would be read as records.  Returns 0 or -errno. */
-int perfring_file_sink_clear(const struct perfring_file_sink *sink);
+int perfring__file_sink_clear(const struct perfring_file_sink *sink);
 
 /* Appends the pieces.  Returns 0 or -errno; after an error a file is truncated to the last whole write. */
-int perfring_file_sink_append(struct perfring_file_sink *sink, const struct iovec *pieces, int count);
+int perfring__file_sink_append(struct perfring_file_sink *sink, const struct iovec *pieces, int count);
 
 /* Writes over the first bytes of a file, with one call.  Returns 0 or -errno. */
-int perfring_file_sink_overwrite(const struct perfring_file_sink *sink, const void *bytes, size_t size);
+int perfring__file_sink_overwrite(const struct perfring_file_sink *sink, const void *bytes, size_t size);
 
 #endif

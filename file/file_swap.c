@@ -20,7 +20,7 @@ static int swap_record(struct perfring_format_set *formats, struct perfring_byte
 	size = perfring_record_to_foreign(format, record, swapped, sizeof(swapped), NULL);
 	if (size < 0 && size != -EBADMSG)
 		return (int)size;
-	perfring_byte_buffer_put(buffer, swapped, record->size);
+	perfring__byte_buffer_put(buffer, swapped, record->size);
 	return buffer->error;
 }
 
@@ -47,8 +47,8 @@ static int swap_piece(struct perfring_format_set *formats, struct perfring_byte_
 	return error;
 }
 
-int perfring_file_swap_write(struct perfring_file_compress *file, struct perfring_format_set *formats,
-			     struct perfring_byte_buffer *buffer, const struct iovec *pieces, int count)
+int perfring__file_swap_write(struct perfring_file_compress *file, struct perfring_format_set *formats,
+			      struct perfring_byte_buffer *buffer, const struct iovec *pieces, int count)
 {
 	struct iovec swapped;
 	int error = 0;
@@ -60,5 +60,5 @@ int perfring_file_swap_write(struct perfring_file_compress *file, struct perfrin
 		return error;
 	swapped.iov_base = buffer->bytes;
 	swapped.iov_len = buffer->used;
-	return perfring_file_compress_write(file, &swapped, 1);
+	return perfring__file_compress_write(file, &swapped, 1);
 }

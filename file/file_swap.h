@@ -10,7 +10,7 @@
 
 /* Writes whole records in the other byte order.  formats: of the file's events; buffer: overwritten.  Returns 0,
  * -EINVAL (not whole records), -ENOMEM, or as the write. */
-int perfring_file_swap_write(struct perfring_file_compress *file, struct perfring_format_set *formats,
-			     struct perfring_byte_buffer *buffer, const struct iovec *pieces, int count);
+int perfring__file_swap_write(struct perfring_file_compress *file, struct perfring_format_set *formats,
+			      struct perfring_byte_buffer *buffer, const struct iovec *pieces, int count);
 
 #endif

@@ -22,11 +22,11 @@
 static int add_file(struct perfring_file_writer *writer, int fd)
 {
 	struct perfring_file_compress file = {0};
-	int error = perfring_file_sink_open(&file.sink, fd, writer->is_pipe);
+	int error = perfring__file_sink_open(&file.sink, fd, writer->is_pipe);
 
 	if (!error)
-		error = perfring_os_array_grow(&writer->files, writer->file_count, &writer->file_capacity,
-					       sizeof(file));
+		error = perfring__os_array_grow(&writer->files, writer->file_count, &writer->file_capacity,
+						sizeof(file));
 	if (!error)
 		writer->files[writer->file_count++] = file;
 	return error;
@@ -97,7 +97,7 @@ int perfring_file_writer_compress(struct perfring_file_writer *writer, int level
 
 	if (writer->is_begun || writer->level)
 		return -EINVAL;
-	error = perfring_deflater_open(&writer->files[0].deflater, level, 1);
+	error = perfring__deflater_open(&writer->files[0].deflater, level, 1);
 	if (error)
 		return error;
 	writer->level = level;
@@ -121,13 +121,13 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 	for (i = 0; i < writer->group_count; i++)
 		free(writer->groups[i].name);
 	free(writer->groups);
-	perfring_byte_buffer_close(&writer->batch);
-	perfring_byte_buffer_close(&writer->swapped);
-	perfring_byte_buffer_close(&writer->auxtrace);
-	perfring_byte_buffer_close(&writer->build_ids);
-	perfring_file_free_objects(writer);
+	perfring__byte_buffer_close(&writer->batch);
+	perfring__byte_buffer_close(&writer->swapped);
+	perfring__byte_buffer_close(&writer->auxtrace);
+	perfring__byte_buffer_close(&writer->build_ids);
+	perfring__file_free_objects(writer);
 	for (i = 0; i < writer->file_count; i++)
-		perfring_file_compress_close(&writer->files[i]);
+		perfring__file_compress_close(&writer->files[i]);
 	free(writer->files);
 	perfring_format_set_close(writer->formats);
 	free(writer);
@@ -136,7 +136,7 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr,
 				   const char *name)
 {
-	uint32_t size = perfring_attr_own_size(attr);
+	uint32_t size = perfring__attr_own_size(attr);
 	struct perfring_written_event *event;
 	char generated[EVENT_NAME_MAX];
 	int index;
@@ -144,10 +144,10 @@ int perfring_file_writer_add_event(struct perfring_file_writer *writer, const st
 	if (writer->is_begun || size < PERFRING_ATTR_MIN)
 		return -EINVAL;
 	if (!name) {
-		perfring_file_default_name(attr, generated, sizeof(generated));
+		perfring__file_default_name(attr, generated, sizeof(generated));
 		name = generated;
 	}
-	if (perfring_os_array_grow(&writer->events, writer->event_count, &writer->event_capacity, sizeof(*event)))
+	if (perfring__os_array_grow(&writer->events, writer->event_count, &writer->event_capacity, sizeof(*event)))
 		return -ENOMEM;
 	event = &writer->events[writer->event_count];
 	memset(event, 0, sizeof(*event));
@@ -179,7 +179,7 @@ int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t in
 	if (known)
 		return known->index == index ? 0 : -EEXIST;
 	event = &writer->events[index];
-	error = perfring_os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id));
+	error = perfring__os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id));
 	if (!error)
 		error = perfring_format_set_put(writer->formats, id, index);
 	if (!error)
@@ -202,13 +202,13 @@ int perfring_file_writer_add_formats(struct perfring_file_writer *writer, const 
 
 static int write_whole(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
 {
-	return writer->is_foreign ? perfring_file_swap_write(&writer->files[file], writer->formats, &writer->swapped,
-							     pieces, count)
-				  : perfring_file_compress_write(&writer->files[file], pieces, count);
+	return writer->is_foreign ? perfring__file_swap_write(&writer->files[file], writer->formats, &writer->swapped,
+							      pieces, count)
+				  : perfring__file_compress_write(&writer->files[file], pieces, count);
 }
 
 /* A failed write drops the batch. */
-int perfring_file_batch_write(struct perfring_file_writer *writer)
+int perfring__file_batch_write(struct perfring_file_writer *writer)
 {
 	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
 
@@ -229,7 +229,7 @@ static int put_perf_pieces(struct perfring_file_writer *writer, uint32_t type, c
 
 	if (size > sizeof(record) - sizeof(record.header) - 1)
 		return -E2BIG;
-	error = perfring_file_batch_write(writer);
+	error = perfring__file_batch_write(writer);
 	if (error)
 		return error;
 	memset(&record.header, 0, sizeof(record.header));
@@ -245,7 +245,7 @@ static int put_perf_pieces(struct perfring_file_writer *writer, uint32_t type, c
 		perfring_record_to_foreign(NULL, &record.header, swapped.bytes, sizeof(swapped), NULL);
 		pieces[0].iov_base = swapped.bytes;
 	}
-	return perfring_file_sink_append(&writer->files->sink, pieces, 1 + count);
+	return perfring__file_sink_append(&writer->files->sink, pieces, 1 + count);
 }
 
 static int put_perf_record(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
@@ -265,7 +265,7 @@ static int put_bytes(struct perfring_file_writer *writer, const void *bytes, siz
 {
 	struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
 
-	return perfring_file_sink_append(&writer->files->sink, &piece, 1);
+	return perfring__file_sink_append(&writer->files->sink, &piece, 1);
 }
 
 static uint64_t file_u64(const struct perfring_file_writer *writer, uint64_t word)
@@ -279,8 +279,8 @@ static int put_header(struct perfring_file_writer *writer)
 	struct perfring_file_header header = writer->header;
 
 	if (writer->is_foreign)
-		perfring_swap_words(&header, sizeof(header) / 8);
-	return perfring_file_sink_overwrite(&writer->files->sink, &header, sizeof(header));
+		perfring__swap_words(&header, sizeof(header) / 8);
+	return perfring__file_sink_overwrite(&writer->files->sink, &header, sizeof(header));
 }
 
 static void put_attr(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer, uint32_t index,
@@ -294,7 +294,7 @@ static void put_attr(const struct perfring_file_writer *writer, struct perfring_
 	memcpy(attr + PERFRING_ATTR_AT_size, &writer->attr_size, 4);
 	if (is_foreign)
 		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, swapped, sizeof(swapped));
-	perfring_byte_buffer_put(buffer, is_foreign ? swapped : attr, writer->attr_size);
+	perfring__byte_buffer_put(buffer, is_foreign ? swapped : attr, writer->attr_size);
 }
 
 int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
@@ -306,7 +306,7 @@ int perfring_file_writer_add_group(struct perfring_file_writer *writer, const ch
 	if (writer->is_finished || (writer->is_begun && writer->is_pipe) || !name || members < 2 || leader >= writer->event_count ||
 	    members > writer->event_count - leader)
 		return -EINVAL;
-	if (perfring_os_array_grow(&writer->groups, writer->group_count, &writer->group_capacity, sizeof(*group)))
+	if (perfring__os_array_grow(&writer->groups, writer->group_count, &writer->group_capacity, sizeof(*group)))
 		return -ENOMEM;
 	copy = strdup(*name ? name : "{anon_group}");
 	if (!copy)
@@ -319,13 +319,13 @@ static int put_group_desc(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_u32(&buffer, writer->group_count);
+	perfring__byte_buffer_put_u32(&buffer, writer->group_count);
 	for (uint32_t i = 0; i < writer->group_count; i++) {
-		perfring_byte_buffer_put_string(&buffer, writer->groups[i].name);
-		perfring_byte_buffer_put_u32(&buffer, writer->groups[i].leader);
-		perfring_byte_buffer_put_u32(&buffer, writer->groups[i].members);
+		perfring__byte_buffer_put_string(&buffer, writer->groups[i].name);
+		perfring__byte_buffer_put_u32(&buffer, writer->groups[i].leader);
+		perfring__byte_buffer_put_u32(&buffer, writer->groups[i].members);
 	}
-	return perfring_file_put_buffer(writer, PERFRING_FEATURE_GROUP_DESC, &buffer);
+	return perfring__file_put_buffer(writer, PERFRING_FEATURE_GROUP_DESC, &buffer);
 }
 
 static int put_event_desc(struct perfring_file_writer *writer)
@@ -333,17 +333,17 @@ static int put_event_desc(struct perfring_file_writer *writer)
 	struct perfring_byte_buffer buffer = {0};
 	uint32_t i;
 
-	perfring_byte_buffer_put_u32(&buffer, writer->event_count);
-	perfring_byte_buffer_put_u32(&buffer, writer->attr_size);
+	perfring__byte_buffer_put_u32(&buffer, writer->event_count);
+	perfring__byte_buffer_put_u32(&buffer, writer->attr_size);
 	for (i = 0; i < writer->event_count; i++) {
 		const struct perfring_written_event *event = &writer->events[i];
 
 		put_attr(writer, &buffer, i, false);
-		perfring_byte_buffer_put_u32(&buffer, event->id_count);
-		perfring_byte_buffer_put_string(&buffer, event->name);
-		perfring_byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
+		perfring__byte_buffer_put_u32(&buffer, event->id_count);
+		perfring__byte_buffer_put_string(&buffer, event->name);
+		perfring__byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
 	}
-	return perfring_file_put_buffer(writer, PERFRING_FEATURE_EVENT_DESC, &buffer);
+	return perfring__file_put_buffer(writer, PERFRING_FEATURE_EVENT_DESC, &buffer);
 }
 
 /* Puts the feature AUXTRACE: the number of its records, and their sections. */
@@ -351,9 +351,9 @@ static int put_auxtrace_index(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_u64(&buffer, writer->auxtrace.used / sizeof(struct perfring_section));
-	perfring_byte_buffer_put(&buffer, writer->auxtrace.bytes, writer->auxtrace.used);
-	return perfring_file_put_buffer(writer, PERFRING_FEATURE_AUXTRACE, &buffer);
+	perfring__byte_buffer_put_u64(&buffer, writer->auxtrace.used / sizeof(struct perfring_section));
+	perfring__byte_buffer_put(&buffer, writer->auxtrace.bytes, writer->auxtrace.used);
+	return perfring__file_put_buffer(writer, PERFRING_FEATURE_AUXTRACE, &buffer);
 }
 
 /* Returns `available` of NRCPUS: the number of entries in other features. */
@@ -376,8 +376,8 @@ static int put_tracing_data(struct perfring_file_writer *writer, struct perfring
 
 	if (padded > UINT32_MAX)
 		return 0;
-	perfring_byte_buffer_put(buffer, payload, size);
-	perfring_byte_buffer_put(buffer, "\0\0\0\0\0\0\0", (size_t)padded - size);
+	perfring__byte_buffer_put(buffer, payload, size);
+	perfring__byte_buffer_put(buffer, "\0\0\0\0\0\0\0", (size_t)padded - size);
 	if (buffer->error)
 		return buffer->error;
 	if (writer->is_foreign)
@@ -398,8 +398,8 @@ static int put_build_id_records(struct perfring_file_writer *writer, struct perf
 		if (header.size < sizeof(header) || header.size > size)
 			break;
 		header.type = PERFRING_RECORD_HEADER_BUILD_ID;
-		perfring_byte_buffer_put(buffer, &header, sizeof(header));
-		perfring_byte_buffer_put(buffer, payload + sizeof(header), header.size - sizeof(header));
+		perfring__byte_buffer_put(buffer, &header, sizeof(header));
+		perfring__byte_buffer_put(buffer, payload + sizeof(header), header.size - sizeof(header));
 	}
 	piece = (struct iovec){.iov_base = buffer->bytes, .iov_len = buffer->used};
 	return buffer->error ? buffer->error : perfring_file_writer_write(writer, &piece, 1);
@@ -419,13 +419,13 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 	} else if (feature == PERFRING_FEATURE_BUILD_ID) {
 		error = put_build_id_records(writer, &buffer, payload, size);
 	} else if (size && size <= 65535 - 16 - 8) { /* 16: header and feature number; 8 are spare */
-		perfring_byte_buffer_put_u64(&buffer, feature);
-		perfring_byte_buffer_put(&buffer, payload, size);
+		perfring__byte_buffer_put_u64(&buffer, feature);
+		perfring__byte_buffer_put(&buffer, payload, size);
 		if (writer->is_foreign && !buffer.error)
 			perfring_feature_swap(feature, buffer.bytes + 8, size, cpus_of(writer), true);
 		error = put_perf_buffer(writer, PERFRING_RECORD_HEADER_FEATURE, &buffer);
 	}
-	perfring_byte_buffer_close(&buffer);
+	perfring__byte_buffer_close(&buffer);
 	return error;
 }
 
@@ -446,14 +446,14 @@ static int begin_stream(struct perfring_file_writer *writer)
 	memcpy(header, PERFRING_FILE_MAGIC, 8);
 	header[1] = sizeof(header);
 	if (writer->is_foreign)
-		perfring_swap_words(header, 2);
+		perfring__swap_words(header, 2);
 	error = put_bytes(writer, header, sizeof(header));
 	for (i = 0; i < writer->event_count && !error; i++) {
 		const struct perfring_written_event *event = &writer->events[i];
 
 		buffer.used = 0;
 		put_attr(writer, &buffer, i, false);
-		perfring_byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
+		perfring__byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
 		/* as many ids as the record can hold: the event's name needs the first only */
 		if (buffer.used > 65520)
 			buffer.used = 65520 - (65520 - writer->attr_size) % 8;
@@ -461,13 +461,13 @@ static int begin_stream(struct perfring_file_writer *writer)
 		if (error || !event->id_count)
 			continue;
 		buffer.used = 0;
-		perfring_byte_buffer_put_u64(&buffer, PERFRING_EVENT_UPDATE_NAME);
-		perfring_byte_buffer_put_u64(&buffer, event->ids[0]);
-		perfring_byte_buffer_put(&buffer, event->name, strlen(event->name) + 1);
-		perfring_byte_buffer_put(&buffer, "\0\0\0\0\0\0\0", (8 - buffer.used % 8) % 8);
+		perfring__byte_buffer_put_u64(&buffer, PERFRING_EVENT_UPDATE_NAME);
+		perfring__byte_buffer_put_u64(&buffer, event->ids[0]);
+		perfring__byte_buffer_put(&buffer, event->name, strlen(event->name) + 1);
+		perfring__byte_buffer_put(&buffer, "\0\0\0\0\0\0\0", (8 - buffer.used % 8) % 8);
 		error = put_perf_buffer(writer, PERFRING_RECORD_EVENT_UPDATE, &buffer);
 	}
-	perfring_byte_buffer_close(&buffer);
+	perfring__byte_buffer_close(&buffer);
 	if (!error)
 		error = put_event_desc(writer);
 	if (!error && writer->group_count)
@@ -505,17 +505,17 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	memcpy(header->magic, PERFRING_FILE_MAGIC, sizeof(header->magic));
 	header->size = sizeof(*header);
 	header->attr_size = writer->attr_size + sizeof(struct perfring_section);
-	perfring_byte_buffer_put(&buffer, header, sizeof(*header));
+	perfring__byte_buffer_put(&buffer, header, sizeof(*header));
 	for (i = 0; i < writer->event_count; i++)
 		for (uint32_t id = 0; id < writer->events[i].id_count; id++)
-			perfring_byte_buffer_put_u64(&buffer, file_u64(writer, writer->events[i].ids[id]));
+			perfring__byte_buffer_put_u64(&buffer, file_u64(writer, writer->events[i].ids[id]));
 	header->attrs.offset = buffer.used;
 	for (i = 0; i < writer->event_count; i++) {
 		uint64_t size = writer->events[i].id_count * sizeof(uint64_t);
 
 		put_attr(writer, &buffer, i, writer->is_foreign);
-		perfring_byte_buffer_put_u64(&buffer, file_u64(writer, ids_at));
-		perfring_byte_buffer_put_u64(&buffer, file_u64(writer, size));
+		perfring__byte_buffer_put_u64(&buffer, file_u64(writer, ids_at));
+		perfring__byte_buffer_put_u64(&buffer, file_u64(writer, size));
 		ids_at += size;
 	}
 	header->attrs.size = buffer.used - header->attrs.offset;
@@ -524,25 +524,25 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	if (!error) {
 		memcpy(buffer.bytes, header, sizeof(*header));
 		if (writer->is_foreign)
-			perfring_swap_words(buffer.bytes, sizeof(*header) / 8);
+			perfring__swap_words(buffer.bytes, sizeof(*header) / 8);
 		for (i = 0; i < writer->file_count && !error; i++)
-			error = perfring_file_sink_clear(&writer->files[i].sink);
+			error = perfring__file_sink_clear(&writer->files[i].sink);
 	}
 	/* As perf: `data` is not compressed, so that it can be opened after its writer was killed. */
 	if (writer->file_count > 1) {
-		perfring_deflater_close(writer->files->deflater);
+		perfring__deflater_close(writer->files->deflater);
 		writer->files->deflater = NULL;
 	}
 	for (i = 1; i < writer->file_count && writer->level && !error; i++)
 		if (!writer->files[i].deflater)
-			error = perfring_deflater_open(&writer->files[i].deflater, writer->level,
-						       writer->file_count - 1);
+			error = perfring__deflater_open(&writer->files[i].deflater, writer->level,
+							writer->file_count - 1);
 	if (!error)
 		error = put_bytes(writer, buffer.bytes, buffer.used);
 	/* perf needs this feature to decompress, and a killed writer's file has no other */
 	if (!error && writer->files->deflater)
 		error = put_feature_record(writer, PERFRING_FEATURE_COMPRESSED);
-	perfring_byte_buffer_close(&buffer);
+	perfring__byte_buffer_close(&buffer);
 	writer->is_begun = !error;
 	return error;
 }
@@ -554,7 +554,7 @@ int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t 
 
 	if (!writer->is_begun || writer->is_finished || file >= writer->file_count || count < 0 || count > IOV_MAX)
 		return -EINVAL;
-	error = file ? 0 : perfring_file_batch_write(writer);
+	error = file ? 0 : perfring__file_batch_write(writer);
 	return error || !count ? error : write_whole(writer, file, pieces, count);
 }
 
@@ -576,10 +576,10 @@ static int batch_space(struct perfring_file_writer *writer)
 			return -ENOMEM;
 		batch->capacity = BATCH_SIZE;
 	}
-	return batch->capacity - batch->used < RECORD_MAX ? perfring_file_batch_write(writer) : 0;
+	return batch->capacity - batch->used < RECORD_MAX ? perfring__file_batch_write(writer) : 0;
 }
 
-int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
+int perfring__file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
 {
 	const struct perfring_format *format = perfring_format_set_at(writer->formats, index);
 	struct perfring_byte_buffer *batch = &writer->batch;
@@ -597,9 +597,9 @@ int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, con
 
 int perfring_file_writer_put(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
 {
-	int error = perfring_file_batch(writer, index, record);
+	int error = perfring__file_batch(writer, index, record);
 
-	return error ? error : perfring_file_batch_write(writer);
+	return error ? error : perfring__file_batch_write(writer);
 }
 
 int perfring_file_writer_put_item(struct perfring_file_writer *writer, const struct perfring_item *item)
@@ -630,13 +630,13 @@ int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const
 		size += pieces[i].iov_len;
 	if (own != size || size > SIZE_MAX / 2)
 		return -EINVAL;
-	error = perfring_file_batch_write(writer); /* first, so that sink.end is the record's offset */
+	error = perfring__file_batch_write(writer); /* first, so that sink.end is the record's offset */
 	place.offset = writer->files->sink.end;
 	if (!error)
 		error = put_perf_pieces(writer, record->type, record + 1, record->size - sizeof(*record), pieces,
 					count);
 	if (!error)
-		perfring_byte_buffer_put(&writer->auxtrace, &place, sizeof(place));
+		perfring__byte_buffer_put(&writer->auxtrace, &place, sizeof(place));
 	return error ? error : writer->auxtrace.error;
 }
 
@@ -647,7 +647,7 @@ int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	error = perfring_file_batch_write(writer);
+	error = perfring__file_batch_write(writer);
 	/* As perf: no rounds in directories, where one file's would end those of the others. */
 	if (!error && writer->file_count == 1)
 		error = put_perf_record(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
@@ -685,12 +685,13 @@ int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32
 	return is_due ? put_feature_record(writer, feature) : 0;
 }
 
-int perfring_file_put_buffer(struct perfring_file_writer *writer, uint32_t feature, struct perfring_byte_buffer *buffer)
+int perfring__file_put_buffer(struct perfring_file_writer *writer, uint32_t feature,
+			      struct perfring_byte_buffer *buffer)
 {
 	int error = buffer->error ? buffer->error
 				  : perfring_file_writer_put_feature(writer, feature, buffer->bytes, buffer->used);
 
-	perfring_byte_buffer_close(buffer);
+	perfring__byte_buffer_close(buffer);
 	return error;
 }
 
@@ -698,8 +699,8 @@ int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_
 {
 	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_string(&buffer, text);
-	return perfring_file_put_buffer(writer, feature, &buffer);
+	perfring__byte_buffer_put_string(&buffer, text);
+	return perfring__file_put_buffer(writer, feature, &buffer);
 }
 
 int perfring_file_writer_put_times(struct perfring_file_writer *writer, uint64_t first, uint64_t last)
@@ -741,10 +742,10 @@ static int put_features(struct perfring_file_writer *writer)
 		at += index[i].size;
 	}
 	if (writer->is_foreign)
-		perfring_swap_words(index, 2 * nr);
+		perfring__swap_words(index, 2 * nr);
 	pieces[0].iov_base = index;
 	pieces[0].iov_len = nr * sizeof(index[0]);
-	error = perfring_file_sink_append(&writer->files->sink, pieces, (int)nr + 1);
+	error = perfring__file_sink_append(&writer->files->sink, pieces, (int)nr + 1);
 	if (!error)
 		memcpy(writer->header.features, bitmap, sizeof(bitmap));
 	return error;
@@ -757,7 +758,7 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	error = perfring_file_batch_write(writer);
+	error = perfring__file_batch_write(writer);
 	if (!error && writer->build_ids.used)
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_BUILD_ID, writer->build_ids.bytes,
 							 writer->build_ids.used);

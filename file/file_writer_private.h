@@ -59,22 +59,22 @@ struct perfring_file_writer {
 };
 
 /* Encodes a record into the batch, and writes the batch if it is full. */
-int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record);
-int perfring_file_batch_write(struct perfring_file_writer *writer);
+int perfring__file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record);
+int perfring__file_batch_write(struct perfring_file_writer *writer);
 
 /* Puts the buffer's bytes as a feature, and closes the buffer.  Returns 0, the buffer's error, or as put_feature. */
-int perfring_file_put_buffer(struct perfring_file_writer *writer, uint32_t feature,
-			     struct perfring_byte_buffer *buffer);
+int perfring__file_put_buffer(struct perfring_file_writer *writer, uint32_t feature,
+			      struct perfring_byte_buffer *buffer);
 
 /* topology.c: features of this machine's processors, memory and PMUs; of the events' clock.  *unread, if it is 0: the
  * first -errno of a file that could not be read, and is missing in them.  Return 0 or -ENOMEM. */
-int perfring_file_topology(struct perfring_file_writer *writer, int *unread);
-int perfring_file_clock(struct perfring_file_writer *writer);
+int perfring__file_topology(struct perfring_file_writer *writer, int *unread);
+int perfring__file_clock(struct perfring_file_writer *writer);
 
 /* synthesis.c */
-void perfring_file_free_objects(struct perfring_file_writer *writer);
+void perfring__file_free_objects(struct perfring_file_writer *writer);
 
 /* tracing_data.c: the payload of TRACING_DATA; nothing, if no event is a tracepoint.  Returns 0 or -errno. */
-int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer);
+int perfring__file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer);
 
 #endif

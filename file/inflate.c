@@ -68,7 +68,7 @@ static int begin_frame(struct perfring_inflater *inflater)
 	return 0;
 }
 
-int perfring_inflater_open(struct perfring_inflater **inflater, uint64_t *windows)
+int perfring__inflater_open(struct perfring_inflater **inflater, uint64_t *windows)
 {
 	struct perfring_inflater *opened = calloc(1, sizeof(*opened));
 
@@ -86,7 +86,7 @@ int perfring_inflater_open(struct perfring_inflater **inflater, uint64_t *window
 	return 0;
 }
 
-void perfring_inflater_close(struct perfring_inflater *inflater)
+void perfring__inflater_close(struct perfring_inflater *inflater)
 {
 	if (!inflater)
 		return;
@@ -95,7 +95,7 @@ void perfring_inflater_close(struct perfring_inflater *inflater)
 	free(inflater);
 }
 
-void perfring_inflater_reset(struct perfring_inflater *inflater)
+void perfring__inflater_reset(struct perfring_inflater *inflater)
 {
 	ZSTD_DCtx_reset(inflater->zstd, ZSTD_reset_session_only);
 	count_actual(inflater);
@@ -103,7 +103,7 @@ void perfring_inflater_reset(struct perfring_inflater *inflater)
 	inflater->is_full = false;
 }
 
-enum perfring_inflater_state perfring_inflater_state(const struct perfring_inflater *inflater)
+enum perfring_inflater_state perfring__inflater_state(const struct perfring_inflater *inflater)
 {
 	return !inflater->wanted                  ? PERFRING_BETWEEN_FRAMES
 	       : inflater->wanted == BLOCK_HEADER ? PERFRING_BETWEEN_BLOCKS
@@ -127,8 +127,8 @@ static int error_of(const struct perfring_inflater *inflater, size_t ret)
 	return code == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 }
 
-int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
-		     unsigned char *buffer, size_t size, size_t *used)
+int perfring__inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
+		      unsigned char *buffer, size_t size, size_t *used)
 {
 	ZSTD_outBuffer out = {buffer, size, 0};
 	int error;
@@ -173,7 +173,7 @@ static int window_of(int level)
 	return FREE_LOG;
 }
 
-int perfring_deflater_open(struct perfring_deflater **deflater, int level, uint32_t streams)
+int perfring__deflater_open(struct perfring_deflater **deflater, int level, uint32_t streams)
 {
 	int window = WINDOW_LOG;
 	ZSTD_CCtx *zstd;
@@ -194,18 +194,18 @@ int perfring_deflater_open(struct perfring_deflater **deflater, int level, uint3
 	return 0;
 }
 
-void perfring_deflater_close(struct perfring_deflater *deflater)
+void perfring__deflater_close(struct perfring_deflater *deflater)
 {
 	ZSTD_freeCCtx((ZSTD_CCtx *)deflater);
 }
 
-void perfring_deflater_reset(struct perfring_deflater *deflater)
+void perfring__deflater_reset(struct perfring_deflater *deflater)
 {
 	ZSTD_CCtx_reset((ZSTD_CCtx *)deflater, ZSTD_reset_session_only);
 }
 
-int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
-		     unsigned char *buffer, size_t size, size_t *used)
+int perfring__deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
+		      unsigned char *buffer, size_t size, size_t *used)
 {
 	ZSTD_inBuffer in = {*from, *left, 0};
 	ZSTD_outBuffer out = {buffer, size, 0};
@@ -223,47 +223,47 @@ int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **f
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-int perfring_inflater_open(struct perfring_inflater **inflater, uint64_t *windows)
+int perfring__inflater_open(struct perfring_inflater **inflater, uint64_t *windows)
 {
 	*inflater = NULL;
 	return -EOPNOTSUPP;
 }
 
-void perfring_inflater_close(struct perfring_inflater *inflater)
+void perfring__inflater_close(struct perfring_inflater *inflater)
 {
 }
 
-void perfring_inflater_reset(struct perfring_inflater *inflater)
+void perfring__inflater_reset(struct perfring_inflater *inflater)
 {
 }
 
-enum perfring_inflater_state perfring_inflater_state(const struct perfring_inflater *inflater)
+enum perfring_inflater_state perfring__inflater_state(const struct perfring_inflater *inflater)
 {
 	return PERFRING_BETWEEN_FRAMES;
 }
 
-int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
-		     unsigned char *buffer, size_t size, size_t *used)
+int perfring__inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
+		      unsigned char *buffer, size_t size, size_t *used)
 {
 	return -EOPNOTSUPP;
 }
 
-int perfring_deflater_open(struct perfring_deflater **deflater, int level, uint32_t streams)
+int perfring__deflater_open(struct perfring_deflater **deflater, int level, uint32_t streams)
 {
 	*deflater = NULL;
 	return -EOPNOTSUPP;
 }
 
-void perfring_deflater_close(struct perfring_deflater *deflater)
+void perfring__deflater_close(struct perfring_deflater *deflater)
 {
 }
 
-void perfring_deflater_reset(struct perfring_deflater *deflater)
+void perfring__deflater_reset(struct perfring_deflater *deflater)
 {
 }
 
-int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
-		     unsigned char *buffer, size_t size, size_t *used)
+int perfring__deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
+		      unsigned char *buffer, size_t size, size_t *used)
 {
 	return -EOPNOTSUPP;
 }

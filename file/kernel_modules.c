@@ -62,7 +62,7 @@ static void add_file(struct module_files *files, const char *path, const char na
 {
 	struct module_file *file;
 
-	if (perfring_os_array_grow(&files->list, files->count, &files->capacity, sizeof(*files->list))) {
+	if (perfring__os_array_grow(&files->list, files->count, &files->capacity, sizeof(*files->list))) {
 		files->error = -ENOMEM;
 		return;
 	}
@@ -161,7 +161,7 @@ int64_t perfring_build_id_of_module(const char *mapping, uint8_t id[PERFRING_BUI
 		snprintf(name, sizeof(name), "%.*s", (int)(length - 2), mapping + 1);
 	else if (!slash || !name_module(slash + 1, name))
 		return -EINVAL;
-	return notes_of(name, notes, sizeof(notes)) ? perfring_build_id_of_notes(notes, id) : -EINVAL;
+	return notes_of(name, notes, sizeof(notes)) ? perfring__build_id_of_notes(notes, id) : -EINVAL;
 }
 
 /* ---- records ---- */
@@ -183,18 +183,18 @@ static int put_module(struct perfring_file_writer *writer, const struct module_f
 		return 0;
 	snprintf(name, sizeof(name), "[%s]", line);
 	path = path_of(files, line);
-	return perfring_synthesize_kernel_map(writer, addr, size, 0, path ? path : name,
-					      notes_of(line, notes, sizeof(notes)) ? notes : "");
+	return perfring__synthesize_kernel_map(writer, addr, size, 0, path ? path : name,
+					       notes_of(line, notes, sizeof(notes)) ? notes : "");
 }
 
 /* The list is loaded whole because a line with many users is long. */
-int perfring_file_put_modules(struct perfring_file_writer *writer)
+int perfring__file_put_modules(struct perfring_file_writer *writer)
 {
 	struct module_files files = {0};
 	char *text, *rest, *line;
 	size_t whole;
 	/* a kernel without modules has no such file */
-	int error = perfring_os_pass_over(perfring_os_file_load("/proc/modules", &text, &whole));
+	int error = perfring__os_pass_over(perfring__os_file_load("/proc/modules", &text, &whole));
 
 	rest = text;
 	if (!error && text && whole)

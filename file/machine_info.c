@@ -10,13 +10,13 @@
 #include "os/lines.h"
 #include "file_writer_private.h"
 
-/* perfring_os_lines_find, with *unread the first error. */
+/* perfring__os_lines_find, with *unread the first error. */
 static bool find(const char *path, const char *name, char *rest, size_t size, int *unread)
 {
-	int found = perfring_os_lines_find(path, name, rest, size);
+	int found = perfring__os_lines_find(path, name, rest, size);
 
 	if (found < 0 && !*unread)
-		*unread = perfring_os_pass_over(found);
+		*unread = perfring__os_pass_over(found);
 	return found == 1;
 }
 
@@ -56,23 +56,23 @@ int perfring_file_writer_describe(struct perfring_file_writer *writer, char *con
 	int unread = 0, error = describe_machine(writer, &unread);
 
 	if (!error)
-		error = perfring_file_topology(writer, &unread);
+		error = perfring__file_topology(writer, &unread);
 	if (!error)
-		error = perfring_file_clock(writer);
+		error = perfring__file_clock(writer);
 	if (error)
 		return error;
 	if (argv) {
 		while (argv[count])
 			count++;
-		perfring_byte_buffer_put_u32(&buffer, count);
+		perfring__byte_buffer_put_u32(&buffer, count);
 		for (i = 0; i < count; i++)
-			perfring_byte_buffer_put_string(&buffer, argv[i]);
-		error = perfring_file_put_buffer(writer, PERFRING_FEATURE_CMDLINE, &buffer);
+			perfring__byte_buffer_put_string(&buffer, argv[i]);
+		error = perfring__file_put_buffer(writer, PERFRING_FEATURE_CMDLINE, &buffer);
 	}
 	if (!error)
-		error = perfring_file_tracing(writer, &buffer);
+		error = perfring__file_tracing(writer, &buffer);
 	if (!error && buffer.used)
-		error = perfring_file_put_buffer(writer, PERFRING_FEATURE_TRACING_DATA, &buffer);
-	perfring_byte_buffer_close(&buffer);
+		error = perfring__file_put_buffer(writer, PERFRING_FEATURE_TRACING_DATA, &buffer);
+	perfring__byte_buffer_close(&buffer);
 	return error ? error : unread;
 }

@@ -11,14 +11,14 @@
 
 /* ---- events ---- */
 
-int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t space, uint64_t at)
+int perfring__file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t space, uint64_t at)
 {
 	struct perfring_file_event *event;
 	int index;
 
 	if (attr->size < PERFRING_ATTR_MIN || attr->size > space)
-		return perfring_fault_at(&file->fault, at + PERFRING_ATTR_AT_size, "attr.size");
-	if (perfring_os_array_grow(&file->events, file->event_count, &file->event_capacity, sizeof(*event)))
+		return perfring__fault_at(&file->fault, at + PERFRING_ATTR_AT_size, "attr.size");
+	if (perfring__os_array_grow(&file->events, file->event_count, &file->event_capacity, sizeof(*event)))
 		return -ENOMEM;
 	index = perfring_format_set_add(file->formats, attr);
 	if (index < 0)
@@ -26,24 +26,24 @@ int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_a
 	event = &file->events[file->event_count++];
 	memset(event, 0, sizeof(*event));
 	event->attr = attr;
-	perfring_file_default_name(attr, event->default_name, sizeof(event->default_name));
+	perfring__file_default_name(attr, event->default_name, sizeof(event->default_name));
 	return index;
 }
 
-int perfring_file_put_ids(struct perfring_file *file, const void *ids, uint64_t count, uint32_t index, uint64_t at)
+int perfring__file_put_ids(struct perfring_file *file, const void *ids, uint64_t count, uint32_t index, uint64_t at)
 {
 	struct perfring_file_event *event = &file->events[index];
 	uint64_t i, id;
 	int error;
 
 	for (i = 0; i < count; i++) {
-		if (perfring_os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id)))
+		if (perfring__os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id)))
 			return -ENOMEM;
 		memcpy(&id, (const unsigned char *)ids + i * 8, 8);
 		error = perfring_format_set_put(file->formats, id, index);
 		/* old kernels leave 0: every event may have it */
 		if (error == -EEXIST && id)
-			return perfring_fault_at(&file->fault, at + i * 8, "id of two events");
+			return perfring__fault_at(&file->fault, at + i * 8, "id of two events");
 		if (error && error != -EEXIST && id)
 			return error;
 		event->ids[event->id_count++] = id;
@@ -71,28 +71,28 @@ static int parse_attr(struct perfring_file *file, const struct perf_event_header
 	if (!file->is_pipe)
 		return 0;
 	if (space < PERFRING_ATTR_MIN)
-		return perfring_fault_at(&file->fault, (uint64_t)at, "attr shorter than 64 bytes");
-	size = perfring_attr_own_size(body);
+		return perfring__fault_at(&file->fault, (uint64_t)at, "attr shorter than 64 bytes");
+	size = perfring__attr_own_size(body);
 	if (size < PERFRING_ATTR_MIN || size > space)
-		return perfring_fault_at(&file->fault, (uint64_t)at + 12, "attr.size");
+		return perfring__fault_at(&file->fault, (uint64_t)at + 12, "attr.size");
 	file->attr_bytes += space;
 	if (file->event_count >= PERFRING_MAX_EVENTS ||
 	    file->attr_bytes > PERFRING_MAX_ATTR_BYTES + PERFRING_MAX_ID_BYTES)
-		return perfring_fault_at(&file->fault, (uint64_t)at, "too many attrs");
+		return perfring__fault_at(&file->fault, (uint64_t)at, "too many attrs");
 	bytes = size > sizeof(*attr) ? size : sizeof(*attr);
 	attr = calloc(1, bytes);
 	if (!attr)
 		return -ENOMEM;
 	memcpy(attr, body, size);
 	attr->size = size;
-	index = perfring_file_add_attr(file, attr, size, (uint64_t)at + sizeof(*record));
+	index = perfring__file_add_attr(file, attr, size, (uint64_t)at + sizeof(*record));
 	if (index < 0) {
 		free(attr);
 		return index;
 	}
 	file->events[index].own_attr = attr;
-	return perfring_file_put_ids(file, body + size, (space - size) / 8, (uint32_t)index,
-				     (uint64_t)at + sizeof(*record) + size);
+	return perfring__file_put_ids(file, body + size, (space - size) / 8, (uint32_t)index,
+				      (uint64_t)at + sizeof(*record) + size);
 }
 
 static int parse_event_update(struct perfring_file *file, const struct perf_event_header *record)
@@ -164,8 +164,8 @@ const void *perfring_file_feature(const struct perfring_file *file, uint32_t fea
 	payload = features->feature[feature].payload;
 	if (!payload) {
 		payload = malloc(bytes + 1);
-		got = payload ? perfring_os_file_pread(file->streams[0].fd, payload, bytes,
-						       features->feature[feature].section.offset)
+		got = payload ? perfring__os_file_pread(file->streams[0].fd, payload, bytes,
+							features->feature[feature].section.offset)
 			      : -ENOMEM;
 		if (got != (int64_t)bytes) {
 			features->error = got < 0 ? (int)got : -EBADMSG;
@@ -225,11 +225,11 @@ static void read_arch(struct perfring_file *file)
 		perfring_format_set_arch(file->formats, perfring_arch_of(machine));
 }
 
-void perfring_file_features_known(struct perfring_file *file)
+void perfring__file_features_known(struct perfring_file *file)
 {
 	read_names(file);
 	read_arch(file);
-	perfring_file_name_tracepoints(file);
+	perfring__file_name_tracepoints(file);
 }
 
 /* Adds bytes to a feature that comes in records. */
@@ -293,25 +293,25 @@ static int parse_tracing_data(struct perfring_file *file, struct perfring_stream
 	memcpy(&size, body, sizeof(size));
 	if (file->features->feature[PERFRING_FEATURE_TRACING_DATA].is_there)
 		return 0;
-	if (perfring_tracing_is_inside(record->size, size)) {
+	if (perfring__tracing_is_inside(record->size, size)) {
 		error = append(file, PERFRING_FEATURE_TRACING_DATA, body + sizeof(size), size);
 		if (error)
 			return error;
 	}
-	while ((got = perfring_stream_read_trailing(stream, piece, sizeof(piece))) > 0) {
+	while ((got = perfring__stream_read_trailing(stream, piece, sizeof(piece))) > 0) {
 		error = append(file, PERFRING_FEATURE_TRACING_DATA, piece, (size_t)got);
 		if (error)
 			return error;
 	}
 	swap_feature(file, PERFRING_FEATURE_TRACING_DATA);
-	perfring_file_name_tracepoints(file);
+	perfring__file_name_tracepoints(file);
 	if (got == -EBADMSG)
 		file->fault = file->pool.fault;
 	return (int)got;
 }
 
-int perfring_file_parse_metadata(struct perfring_file *file, struct perfring_stream *stream,
-				 const struct perf_event_header *record, int64_t at)
+int perfring__file_parse_metadata(struct perfring_file *file, struct perfring_stream *stream,
+				  const struct perf_event_header *record, int64_t at)
 {
 	switch (record->type) {
 	case PERFRING_RECORD_HEADER_ATTR:

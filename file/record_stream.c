@@ -40,7 +40,7 @@ static struct perfring_block *block_open(struct perfring_block_pool *pool)
 	return block;
 }
 
-void perfring_pool_close(struct perfring_block_pool *pool)
+void perfring__pool_close(struct perfring_block_pool *pool)
 {
 	struct perfring_block *block;
 
@@ -50,7 +50,7 @@ void perfring_pool_close(struct perfring_block_pool *pool)
 	}
 }
 
-void perfring_stream_open(struct perfring_stream *stream, struct perfring_block_pool *pool, int fd, int64_t at)
+void perfring__stream_open(struct perfring_stream *stream, struct perfring_block_pool *pool, int fd, int64_t at)
 {
 	memset(stream, 0, sizeof(*stream));
 	stream->pool = pool;
@@ -62,20 +62,20 @@ void perfring_stream_open(struct perfring_stream *stream, struct perfring_block_
 	stream->frame_at = -1;
 }
 
-void perfring_stream_close(struct perfring_stream *stream)
+void perfring__stream_close(struct perfring_stream *stream)
 {
 	struct perfring_order *order = &stream->order;
 
 	for (size_t i = 0; i < order->run_count; i++)
 		for (size_t at = order->runs[i].at; at < order->runs[i].end; at++)
-			perfring_pool_release(stream->pool, order->pending[at].record);
-	perfring_order_close(order);
-	perfring_pool_release(stream->pool, stream->unread.record);
-	perfring_block_release(stream->pool, stream->block);
-	perfring_block_release(stream->pool, stream->copies);
-	perfring_block_release(stream->pool, stream->inflated);
-	perfring_block_release(stream->pool, stream->packed);
-	perfring_inflater_close(stream->inflater);
+			perfring__pool_release(stream->pool, order->pending[at].record);
+	perfring__order_close(order);
+	perfring__pool_release(stream->pool, stream->unread.record);
+	perfring__block_release(stream->pool, stream->block);
+	perfring__block_release(stream->pool, stream->copies);
+	perfring__block_release(stream->pool, stream->inflated);
+	perfring__block_release(stream->pool, stream->packed);
+	perfring__inflater_close(stream->inflater);
 	if (stream->owns_fd)
 		close(stream->fd);
 }
@@ -108,7 +108,7 @@ static struct perfring_block *next_block(struct perfring_stream *stream)
 		memcpy(block->bytes, next_bytes(stream), (size_t)kept);
 		block->filled = (uint32_t)kept;
 	}
-	perfring_block_release(stream->pool, stream->block);
+	perfring__block_release(stream->pool, stream->block);
 	stream->block = block;
 	return block;
 }
@@ -123,7 +123,7 @@ static int fill(struct perfring_stream *stream, uint32_t want)
 	if (available(stream) < 0 || stream->at - block->from + want > BLOCK_SPACE) {
 		/* First: a file's block may be used again at once.  A pipe's has bytes that are kept. */
 		if (!stream->is_pipe) {
-			perfring_block_release(stream->pool, block);
+			perfring__block_release(stream->pool, block);
 			stream->block = NULL;
 		}
 		block = next_block(stream);
@@ -133,9 +133,9 @@ static int fill(struct perfring_stream *stream, uint32_t want)
 	if (!stream->is_pipe) {
 		left = (uint64_t)(stream->end - block->from) - block->filled;
 		space = BLOCK_SPACE - block->filled < PIECE ? BLOCK_SPACE - block->filled : PIECE;
-		got = perfring_os_file_pread(stream->fd, block->bytes + block->filled,
-					     (size_t)(left < space ? left : space),
-					     (uint64_t)block->from + block->filled);
+		got = perfring__os_file_pread(stream->fd, block->bytes + block->filled,
+					      (size_t)(left < space ? left : space),
+					      (uint64_t)block->from + block->filled);
 		if (got < 0)
 			return (int)got;
 		block->filled += (uint32_t)got;
@@ -155,7 +155,7 @@ static int fill(struct perfring_stream *stream, uint32_t want)
 	return 0;
 }
 
-int64_t perfring_stream_read_trailing(struct perfring_stream *stream, void *buffer, size_t size)
+int64_t perfring__stream_read_trailing(struct perfring_stream *stream, void *buffer, size_t size)
 {
 	int64_t got;
 
@@ -176,13 +176,13 @@ int64_t perfring_stream_read_trailing(struct perfring_stream *stream, void *buff
 		if (got > 0)
 			memcpy(buffer, next_bytes(stream), (size_t)got);
 	} else {
-		got = perfring_os_file_pread(stream->fd, buffer, size, (uint64_t)stream->at);
+		got = perfring__os_file_pread(stream->fd, buffer, size, (uint64_t)stream->at);
 		if (got < 0)
 			return got;
 	}
 	if (got <= 0)
-		return perfring_fault_at(&stream->pool->fault, (uint64_t)stream->at,
-					 "file ends inside the bytes after a record");
+		return perfring__fault_at(&stream->pool->fault, (uint64_t)stream->at,
+					  "file ends inside the bytes after a record");
 	stream->at += got;
 	stream->trailing -= (uint64_t)got;
 	return got;
@@ -199,17 +199,17 @@ static int skip_trailing(struct perfring_stream *stream)
 		stream->trailing = 1;
 	}
 	while (stream->trailing && got > 0)
-		got = perfring_stream_read_trailing(stream, passed, sizeof(passed));
+		got = perfring__stream_read_trailing(stream, passed, sizeof(passed));
 	return got < 0 ? (int)got : 0;
 }
 
-void *perfring_stream_space(struct perfring_stream *stream, uint32_t size)
+void *perfring__stream_space(struct perfring_stream *stream, uint32_t size)
 {
 	struct perfring_block *block = stream->copies;
 	void *space;
 
 	if (!block || BLOCK_SPACE - block->filled < size) {
-		perfring_block_release(stream->pool, block);
+		perfring__block_release(stream->pool, block);
 		stream->copies = block = block_open(stream->pool);
 		if (!block)
 			return NULL;
@@ -244,7 +244,7 @@ static bool trailing_bytes(const struct perfring_stream *stream, const struct pe
 		memcpy(&half, body, sizeof(half));
 		if (stream->is_foreign)
 			half = __builtin_bswap32(half);
-		*extra = perfring_tracing_is_inside(header->size, half) ? 0 : half;
+		*extra = perfring__tracing_is_inside(header->size, half) ? 0 : half;
 	} else if (header->type == PERFRING_RECORD_AUXTRACE) {
 		if (header->size < sizeof(*header) + sizeof(*extra))
 			return false;
@@ -259,7 +259,7 @@ static bool trailing_bytes(const struct perfring_stream *stream, const struct pe
 static int end_or_fault(struct perfring_stream *stream, const char *what)
 {
 	return stream->is_finished || stream->at < stream->settled
-		       ? perfring_fault_at(&stream->pool->fault, (uint64_t)stream->at, what)
+		       ? perfring__fault_at(&stream->pool->fault, (uint64_t)stream->at, what)
 		       : 0;
 }
 
@@ -320,7 +320,7 @@ static int take_outer(struct perfring_stream *stream, struct perf_event_header *
 /* A fault of the last compressed record, or of the records in it. */
 static int unreadable(struct perfring_stream *stream, const char *what)
 {
-	return perfring_fault_at(&stream->unread_fault, (uint64_t)stream->packed_at, what);
+	return perfring__fault_at(&stream->unread_fault, (uint64_t)stream->packed_at, what);
 }
 
 static const unsigned char *packed_record(const struct perfring_stream *stream)
@@ -360,7 +360,7 @@ static bool find_packed(struct perfring_stream *stream)
 
 static void begin_frame(struct perfring_stream *stream)
 {
-	perfring_inflater_reset(stream->inflater);
+	perfring__inflater_reset(stream->inflater);
 	stream->frame_at = stream->packed_at;
 	stream->is_inflating = true;
 	stream->damage = NULL;
@@ -375,14 +375,14 @@ static void lose_frame(struct perfring_stream *stream, struct perf_event_header 
 	*bytes = packed_record(stream);
 	*header = header_at(stream, *bytes);
 	*at = stream->packed_at;
-	perfring_block_release(stream->pool, stream->inflated);
+	perfring__block_release(stream->pool, stream->inflated);
 	stream->inflated = NULL;
 	stream->inflated_at = 0;
 	stream->is_inflating = false;
 	stream->is_lost = true;
 	stream->pool->compression.lost++;
 	if (stream->frame_at != stream->packed_at && find_packed(stream) &&
-	    perfring_inflater_begins(stream->packed_bytes, stream->packed_size))
+	    perfring__inflater_begins(stream->packed_bytes, stream->packed_size))
 		begin_frame(stream);
 }
 
@@ -396,14 +396,14 @@ static int unpack(struct perfring_stream *stream, uint32_t type, int64_t at)
 
 	stream->is_special = true;
 	if (!stream->inflater) {
-		error = perfring_inflater_open(&stream->inflater, &stream->pool->windows);
+		error = perfring__inflater_open(&stream->inflater, &stream->pool->windows);
 		if (error == -EOPNOTSUPP)
-			perfring_fault_at(&stream->pool->fault, (uint64_t)at,
-					  "compressed records: this library was built without libzstd");
+			perfring__fault_at(&stream->pool->fault, (uint64_t)at,
+					   "compressed records: this library was built without libzstd");
 		if (error)
 			return error;
 	}
-	perfring_block_release(stream->pool, stream->packed);
+	perfring__block_release(stream->pool, stream->packed);
 	stream->packed = stream->block;
 	stream->packed->holders++;
 	stream->packed_at = at;
@@ -414,9 +414,9 @@ static int unpack(struct perfring_stream *stream, uint32_t type, int64_t at)
 	if (!find_packed(stream) && !stream->is_lost)
 		return unreadable(stream, "compressed record shorter than its data_size");
 	compression->packed_bytes += stream->packed_size;
-	state = perfring_inflater_state(stream->inflater);
+	state = perfring__inflater_state(stream->inflater);
 	stream->is_inflating = !stream->is_lost;
-	if (perfring_inflater_begins(stream->packed_bytes, stream->packed_size) &&
+	if (perfring__inflater_begins(stream->packed_bytes, stream->packed_size) &&
 	    (stream->is_lost || state != PERFRING_INSIDE_A_BLOCK)) {
 		/* Frames that have ended are one stream of bytes: a record may continue in the next frame. */
 		if (state == PERFRING_BETWEEN_BLOCKS && left_inflated(stream))
@@ -445,12 +445,12 @@ static int inflate_more(struct perfring_stream *stream)
 		if (left)
 			memcpy(fresh->bytes, block->bytes + stream->inflated_at, left);
 		fresh->filled = left;
-		perfring_block_release(stream->pool, block);
+		perfring__block_release(stream->pool, block);
 		stream->inflated = block = fresh;
 		stream->inflated_at = 0;
 	}
-	error = perfring_inflate(stream->inflater, &stream->packed_bytes, &packed, block->bytes + block->filled,
-				 BLOCK_SPACE - block->filled, &used);
+	error = perfring__inflate(stream->inflater, &stream->packed_bytes, &packed, block->bytes + block->filled,
+				  BLOCK_SPACE - block->filled, &used);
 	if (error == -ENOMEM)
 		return error;
 	stream->packed_size = (uint32_t)packed;
@@ -483,8 +483,8 @@ static int next_inflated(struct perfring_stream *stream, struct perf_event_heade
 		return unreadable(stream, "compressed: a record that cannot be compressed");
 	if (left < header->size)
 		return 0;
-	if (perfring_is_compressed(header->type) || !trailing_bytes(stream, header, *bytes + sizeof(*header), &extra) ||
-	    extra)
+	if (perfring__is_compressed(header->type) ||
+	    !trailing_bytes(stream, header, *bytes + sizeof(*header), &extra) || extra)
 		return unreadable(stream, "compressed: a record that cannot be compressed");
 	stream->inflated_at += header->size;
 	return 1;
@@ -511,10 +511,10 @@ static int take_inflated(struct perfring_stream *stream, struct perf_event_heade
 static bool is_torn(const struct perfring_stream *stream)
 {
 	return stream->packed && !stream->is_lost && stream->is_finished &&
-	       (left_inflated(stream) || perfring_inflater_state(stream->inflater) == PERFRING_INSIDE_A_BLOCK);
+	       (left_inflated(stream) || perfring__inflater_state(stream->inflater) == PERFRING_INSIDE_A_BLOCK);
 }
 
-int perfring_stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at)
+int perfring__stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at)
 {
 	struct perf_event_header header = {0};
 	const unsigned char *bytes = NULL;
@@ -533,7 +533,7 @@ int perfring_stream_take(struct perfring_stream *stream, const struct perf_event
 				return one;
 			if (!one)
 				one = unreadable(stream, "compressed records end inside a record");
-			else if (perfring_is_compressed(header.type))
+			else if (perfring__is_compressed(header.type))
 				one = unpack(stream, header.type, *at);
 		}
 		if (one == 1)
@@ -548,7 +548,7 @@ int perfring_stream_take(struct perfring_stream *stream, const struct perf_event
 	*record = (const struct perf_event_header *)(const void *)bytes;
 	/* odd sizes leave every record after them unaligned (docs/abi.md 14.36) */
 	if (PERFRING_UNLIKELY((uintptr_t)bytes & 7)) {
-		void *copy = perfring_stream_space(stream, header.size);
+		void *copy = perfring__stream_space(stream, header.size);
 
 		if (!copy)
 			return -ENOMEM;

@@ -79,28 +79,28 @@ struct perfring_stream {
 };
 
 /* The caller sets `is_finished`, `settled` and `end`. */
-void perfring_stream_open(struct perfring_stream *stream, struct perfring_block_pool *pool, int fd, int64_t at);
-void perfring_stream_close(struct perfring_stream *stream);
-void perfring_pool_close(struct perfring_block_pool *pool);
+void perfring__stream_open(struct perfring_stream *stream, struct perfring_block_pool *pool, int fd, int64_t at);
+void perfring__stream_close(struct perfring_stream *stream);
+void perfring__pool_close(struct perfring_block_pool *pool);
 
 /* The next record, of at least 8 bytes, at a multiple of 8, in the byte order of the file.  *at: its offset; of an inflated
  * record, that of its compressed record.  A compressed record is returned itself only if it could not be read to its
  * end: unread_fault says why.  Returns 1; 0 at the end; -EBADMSG with the pool's fault; -EOPNOTSUPP (compressed, and built without
  * libzstd); -errno.  Valid while the block is held. */
-int perfring_stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at);
+int perfring__stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at);
 
 /* Space in a block, at a multiple of 8, for a copy of at most 64 KiB.  NULL: no memory. */
-void *perfring_stream_space(struct perfring_stream *stream, uint32_t size);
+void *perfring__stream_space(struct perfring_stream *stream, uint32_t size);
 
 /* Reads trailing bytes of the last record.  Returns how many, 0 (no more), -EBADMSG (the file ends before), -errno. */
-int64_t perfring_stream_read_trailing(struct perfring_stream *stream, void *buffer, size_t size);
+int64_t perfring__stream_read_trailing(struct perfring_stream *stream, void *buffer, size_t size);
 
-static inline struct perfring_block *perfring_block_of(const void *in_block)
+static inline struct perfring_block *perfring__block_of(const void *in_block)
 {
 	return (struct perfring_block *)((uintptr_t)in_block & ~(uintptr_t)(PERFRING_BLOCK_SIZE - 1));
 }
 
-static inline void perfring_block_release(struct perfring_block_pool *pool, struct perfring_block *block)
+static inline void perfring__block_release(struct perfring_block_pool *pool, struct perfring_block *block)
 {
 	if (!block || --block->holders)
 		return;
@@ -110,28 +110,28 @@ static inline void perfring_block_release(struct perfring_block_pool *pool, stru
 }
 
 /* Keeps the block that a record lies in. */
-static inline void perfring_pool_hold(const void *in_block)
+static inline void perfring__pool_hold(const void *in_block)
 {
-	perfring_block_of(in_block)->holders++;
+	perfring__block_of(in_block)->holders++;
 }
 
-static inline void perfring_pool_release(struct perfring_block_pool *pool, const void *in_block)
+static inline void perfring__pool_release(struct perfring_block_pool *pool, const void *in_block)
 {
 	if (in_block)
-		perfring_block_release(pool, perfring_block_of(in_block));
+		perfring__block_release(pool, perfring__block_of(in_block));
 }
 
 /* Whether a HEADER_TRACING_DATA record contains its `size` bytes of data, after its first 12, as simpleperf (Android)
  * writes it. perf's have 12 or 16 bytes, and their data follow the record. */
-static inline bool perfring_tracing_is_inside(uint32_t record_size, uint32_t size)
+static inline bool perfring__tracing_is_inside(uint32_t record_size, uint32_t size)
 {
 	return record_size > 16 && size <= record_size - 12;
 }
 
-/* The fast path of perfring_stream_take: the next record if it is whole in the block, aligned, one of the kernel's,
+/* The fast path of perfring__stream_take: the next record if it is whole in the block, aligned, one of the kernel's,
  * native and not compressed.  Returns false if it is not. */
-static inline bool perfring_stream_take_plain(struct perfring_stream *stream, const struct perf_event_header **record,
-					      int64_t *at)
+static inline bool perfring__stream_take_plain(struct perfring_stream *stream, const struct perf_event_header **record,
+					       int64_t *at)
 {
 	const struct perfring_block *block = stream->block;
 	const perfring_header *header;
@@ -152,13 +152,13 @@ static inline bool perfring_stream_take_plain(struct perfring_stream *stream, co
 	return true;
 }
 
-static inline bool perfring_is_compressed(uint32_t type)
+static inline bool perfring__is_compressed(uint32_t type)
 {
 	return type == PERFRING_RECORD_COMPRESSED || type == PERFRING_RECORD_COMPRESSED2;
 }
 
 /* Stores a fault.  Returns -EBADMSG. */
-static inline int perfring_fault_at(struct perfring_fault *fault, uint64_t at, const char *what)
+static inline int perfring__fault_at(struct perfring_fault *fault, uint64_t at, const char *what)
 {
 	fault->at = (int64_t)at;
 	fault->what = what;

@@ -33,7 +33,8 @@ void perfring_file_writer_end_when(struct perfring_file_writer *writer, bool (*i
 	writer->ending_of = of;
 }
 
-int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
+int perfring__synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid,
+			 uint32_t tid)
 {
 	struct perfring_trailer *trailer = &record->trailer;
 	const struct perfring_written_event *event = writer->events;
@@ -46,7 +47,7 @@ int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_rec
 	trailer->cpu = UINT32_MAX;
 	if (event && event->id_count)
 		trailer->id = trailer->identifier = trailer->stream_id = event->ids[0];
-	return perfring_file_batch(writer, 0, record);
+	return perfring__file_batch(writer, 0, record);
 }
 
 static struct perfring_string string(const char *text, size_t limit)
@@ -57,12 +58,12 @@ static struct perfring_string string(const char *text, size_t limit)
 /* After synthesis: writes the batch. */
 static int end_batch(struct perfring_file_writer *writer, int error)
 {
-	int written = perfring_file_batch_write(writer);
+	int written = perfring__file_batch_write(writer);
 
 	return error ? error : written;
 }
 
-bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_t flag)
+bool perfring__synthesize_flag(const struct perfring_file_writer *writer, uint32_t flag)
 {
 	const struct perfring_format *format = perfring_format_set_at(writer->formats, writer->side);
 
@@ -95,7 +96,7 @@ static int compare_objects(const void *a, const void *b)
 	return order ? order : compare_words((uint64_t)one->changed.tv_nsec, (uint64_t)other->changed.tv_nsec);
 }
 
-void perfring_file_free_objects(struct perfring_file_writer *writer)
+void perfring__file_free_objects(struct perfring_file_writer *writer)
 {
 	tdestroy(writer->objects, free);
 	writer->objects = NULL;
@@ -116,7 +117,7 @@ static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uin
 	if (!at) {
 		key.size = perfring_build_id_in(fd, key.id);
 		if (writer->object_count == MAX_OBJECTS)
-			perfring_file_free_objects(writer);
+			perfring__file_free_objects(writer);
 		object = malloc(sizeof(*object));
 		if (object) {
 			*object = key;
@@ -154,7 +155,7 @@ static void identify(struct perfring_file_writer *writer, struct perfring_record
 	int64_t size = -ENOENT;
 
 	if (notes)
-		size = perfring_build_id_of_notes(notes, file->build_id);
+		size = perfring__build_id_of_notes(notes, file->build_id);
 	else if (*name == '/' && file->ino)
 		size = build_id_of_object(writer, (int32_t)record->is.mmap2.pid, name, file->build_id);
 	file->has_build_id = size > 0;
@@ -164,10 +165,10 @@ static void identify(struct perfring_file_writer *writer, struct perfring_record
 }
 
 /* Puts MMAP, or with the attr's flag `build_id` MMAP2, as perf. */
-int perfring_synthesize_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
-				   const char *name, const char *notes)
+int perfring__synthesize_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
+				    const char *name, const char *notes)
 {
-	bool has_id = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id);
+	bool has_id = perfring__synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id);
 	struct perfring_record record = {.type = has_id ? PERFRING_RECORD_MMAP2 : PERFRING_RECORD_MMAP,
 					 .misc = PERFRING_RECORD_MISC_KERNEL};
 
@@ -181,7 +182,7 @@ int perfring_synthesize_kernel_map(struct perfring_file_writer *writer, uint64_t
 			(struct perfring_record_mmap){.pid = UINT32_MAX, .addr = addr, .len = len, .pgoff = pgoff};
 		record.is.mmap.filename = string(name, PATH_MAX - 1);
 	}
-	return perfring_synthesize(writer, &record, 0, 0);
+	return perfring__synthesize(writer, &record, 0, 0);
 }
 
 /* From _text, else _stext, to _etext; pgoff is the address of the symbol in the name.  Nothing, if kptr_restrict hides
@@ -192,11 +193,11 @@ static int put_kernel_text(struct perfring_file_writer *writer)
 	uint64_t text = 0, stext = 0, etext = 0;
 	const char *line, *name;
 	char *end;
-	int error = perfring_os_lines_open(&lines, "/proc/kallsyms");
+	int error = perfring__os_lines_open(&lines, "/proc/kallsyms");
 
 	if (error)
-		return perfring_os_pass_over(error);
-	while ((!text || !stext || !etext) && (line = perfring_os_lines_next(&lines))) {
+		return perfring__os_pass_over(error);
+	while ((!text || !stext || !etext) && (line = perfring__os_lines_next(&lines))) {
 		uint64_t addr = strtoull(line, &end, 16);
 
 		if (*end != ' ' || !end[1] || end[2] != ' ')
@@ -209,14 +210,14 @@ static int put_kernel_text(struct perfring_file_writer *writer)
 		else if (!strcmp(name, "_etext"))
 			etext = addr;
 	}
-	perfring_os_lines_close(&lines);
+	perfring__os_lines_close(&lines);
 	if (text && etext > text)
-		return perfring_synthesize_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
-						      PERFRING_KERNEL_NOTES);
+		return perfring__synthesize_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
+						       PERFRING_KERNEL_NOTES);
 	if (stext && etext > stext)
-		return perfring_synthesize_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
-						      PERFRING_KERNEL_NOTES);
-	return perfring_os_pass_over(lines.error);
+		return perfring__synthesize_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
+						       PERFRING_KERNEL_NOTES);
+	return perfring__os_pass_over(lines.error);
 }
 
 int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
@@ -227,9 +228,9 @@ int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
 		return -EINVAL;
 	error = put_kernel_text(writer);
 	if (!error)
-		error = perfring_file_put_modules(writer);
+		error = perfring__file_put_modules(writer);
 	if (!error)
-		error = perfring_file_put_programs(writer);
+		error = perfring__file_put_programs(writer);
 	return end_batch(writer, error);
 }
 
@@ -246,7 +247,7 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%u/task/%u/ns/%s", pid, tid, names[i]);
 		if (stat(path, &one)) {
-			error = perfring_os_pass_over(-errno);
+			error = perfring__os_pass_over(-errno);
 			if (error)
 				return error;
 			continue;
@@ -257,7 +258,7 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 	record.is.namespaces = (struct perfring_record_namespaces){.pid = pid, .tid = tid};
 	record.is.namespaces.links.words = links;
 	record.is.namespaces.links.nr = sizeof(names) / sizeof(names[0]);
-	return perfring_synthesize(writer, &record, pid, tid);
+	return perfring__synthesize(writer, &record, pid, tid);
 }
 
 /* FORK, COMM and NAMESPACES.  Returns 1, 0 if the task has ended, -errno. */
@@ -266,21 +267,21 @@ static int put_task(struct perfring_file_writer *writer, uint32_t pid, uint32_t 
 	struct perfring_record record = {.type = PERFRING_RECORD_FORK};
 	struct perfring_os_task thread;
 	uint32_t parent;
-	int error = perfring_os_task_stat(pid, tid, &thread);
+	int error = perfring__os_task_stat(pid, tid, &thread);
 
 	if (error)
-		return perfring_os_pass_over(error);
+		return perfring__os_pass_over(error);
 	/* as if the first thread of a process had created the others */
 	parent = pid == tid ? thread.parent : pid;
 	record.is.fork = (struct perfring_record_fork){.pid = pid, .ppid = parent, .tid = tid, .ptid = parent};
-	error = perfring_synthesize(writer, &record, pid, tid);
+	error = perfring__synthesize(writer, &record, pid, tid);
 	if (error)
 		return error;
 	record.type = PERFRING_RECORD_COMM;
 	record.is.comm = (struct perfring_record_comm){.pid = pid, .tid = tid};
 	record.is.comm.comm = string(thread.comm, sizeof(thread.comm));
-	error = perfring_synthesize(writer, &record, pid, tid);
-	if (!error && perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_namespaces))
+	error = perfring__synthesize(writer, &record, pid, tid);
+	if (!error && perfring__synthesize_flag(writer, PERFRING_ATTR_FLAG_namespaces))
 		error = put_namespaces(writer, pid, tid);
 	return error ? error : 1;
 }
@@ -297,34 +298,34 @@ static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 	struct perfring_os_lines lines;
 	struct perfring_os_map map;
 	char path[64], *line;
-	uint64_t end = writer->maps_ms ? perfring_os_clock_now() + writer->maps_ms * UINT64_C(1000000) : UINT64_MAX;
-	bool is_code, is_last = false, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
+	uint64_t end = writer->maps_ms ? perfring__os_clock_now() + writer->maps_ms * UINT64_C(1000000) : UINT64_MAX;
+	bool is_code, is_last = false, wants_ids = perfring__synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
 		      wants_data = writer->event_count && writer->events[writer->side].attr->mmap_data;
 	int error;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
-	error = perfring_os_lines_open(&lines, path);
+	error = perfring__os_lines_open(&lines, path);
 	if (error)
-		return perfring_os_pass_over(error);
-	while (!error && !is_last && (line = perfring_os_lines_next(&lines))) {
-		if (!perfring_os_map_parse(&map, line))
+		return perfring__os_pass_over(error);
+	while (!error && !is_last && (line = perfring__os_lines_next(&lines))) {
+		if (!perfring__os_map_parse(&map, line))
 			continue;
 		is_code = map.prot & PROT_EXEC;
 		if (!is_code && !(wants_data && map.prot & PROT_READ))
 			continue;
-		record.is.mmap2 = perfring_proc_map_record(&map, pid);
+		record.is.mmap2 = perfring__proc_map_record(&map, pid);
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
-		is_last = writer->maps_ms && perfring_os_clock_now() > end;
+		is_last = writer->maps_ms && perfring__os_clock_now() > end;
 		if (is_last) {
 			record.misc |= PERFRING_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT;
 			++*writer->maps_cut;
 		}
 		if (wants_ids)
 			identify(writer, &record, NULL);
-		error = perfring_synthesize(writer, &record, pid, pid);
+		error = perfring__synthesize(writer, &record, pid, pid);
 	}
-	perfring_os_lines_close(&lines);
-	return error ? error : perfring_os_pass_over(lines.error);
+	perfring__os_lines_close(&lines);
+	return error ? error : perfring__os_pass_over(lines.error);
 }
 
 static int put_process(struct perfring_file_writer *writer, uint32_t pid, bool has_maps)
@@ -337,15 +338,15 @@ static int put_process(struct perfring_file_writer *writer, uint32_t pid, bool h
 	error = put_task(writer, pid, pid);
 	if (error <= 0)
 		return error;
-	error = perfring_os_tasks_open(&threads, pid);
+	error = perfring__os_tasks_open(&threads, pid);
 	if (error)
-		return perfring_os_pass_over(error);
-	while (error >= 0 && (tid = perfring_os_tasks_next(&threads)))
+		return perfring__os_pass_over(error);
+	while (error >= 0 && (tid = perfring__os_tasks_next(&threads)))
 		if (tid != pid)
 			error = put_task(writer, pid, tid);
 	if (error >= 0)
-		error = perfring_os_pass_over(threads.error);
-	perfring_os_tasks_close(&threads);
+		error = perfring__os_pass_over(threads.error);
+	perfring__os_tasks_close(&threads);
 	return error < 0 || !has_maps ? error : put_maps(writer, pid);
 }
 
@@ -360,14 +361,14 @@ static int put_processes(struct perfring_file_writer *writer, int32_t pid, bool 
 	if (pid > 0) {
 		error = put_process(writer, (uint32_t)pid, has_maps);
 	} else {
-		error = perfring_os_tasks_open_processes(&processes);
+		error = perfring__os_tasks_open_processes(&processes);
 		if (error)
 			return error;
-		while (!error && (one = perfring_os_tasks_next(&processes)))
+		while (!error && (one = perfring__os_tasks_next(&processes)))
 			error = put_process(writer, one, has_maps);
 		if (!error)
 			error = processes.error;
-		perfring_os_tasks_close(&processes);
+		perfring__os_tasks_close(&processes);
 	}
 	return end_batch(writer, error);
 }
@@ -410,7 +411,7 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 
 	record.is.cgroup = (struct perfring_record_cgroup){.path = string(used ? path : "/", PATH_MAX - 1)};
 	if (cgroup_id(fd, &record.is.cgroup.id))
-		error = perfring_synthesize(writer, &record, 0, 0);
+		error = perfring__synthesize(writer, &record, 0, 0);
 	folder = fdopendir(fd);
 	if (!folder) {
 		error = error ? error : -errno;
@@ -425,7 +426,7 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 			continue;
 		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		if (below < 0) {
-			error = perfring_os_pass_over(-errno);
+			error = perfring__os_pass_over(-errno);
 			if (error)
 				break;
 			continue;
@@ -437,7 +438,7 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 	}
 	/* ENODEV: the cgroup was removed meanwhile */
 	if (!error && errno != ENODEV)
-		error = perfring_os_pass_over(-errno);
+		error = perfring__os_pass_over(-errno);
 	closedir(folder);
 	return error;
 }
@@ -449,9 +450,9 @@ int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	error = perfring_os_cgroup_mount("/proc/self/mountinfo", path, sizeof(path));
+	error = perfring__os_cgroup_mount("/proc/self/mountinfo", path, sizeof(path));
 	if (error)
-		return perfring_os_pass_over(error);
+		return perfring__os_pass_over(error);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

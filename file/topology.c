@@ -27,7 +27,7 @@
 static void take_error(struct perfring_byte_buffer *buffer, int error)
 {
 	if (!buffer->unread)
-		buffer->unread = perfring_os_pass_over(error);
+		buffer->unread = perfring__os_pass_over(error);
 }
 
 static struct dirent *next_entry(struct perfring_byte_buffer *buffer, DIR *folder)
@@ -55,7 +55,7 @@ static __attribute__((format(printf, 4, 5))) bool read_text(struct perfring_byte
 	va_end(list);
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return false;
-	got = perfring_os_file_read(path, text, size);
+	got = perfring__os_file_read(path, text, size);
 	take_error(buffer, got < 0 ? (int)got : 0);
 	return got >= 0;
 }
@@ -85,7 +85,7 @@ static void put_lists(struct perfring_byte_buffer *buffer, const char *name, con
 	uint32_t count = 0;
 	char text[512];
 
-	perfring_byte_buffer_put_u32(buffer, 0);
+	perfring__byte_buffer_put_u32(buffer, 0);
 	from = buffer->used;
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 		size_t begun = buffer->used, length, at;
@@ -93,7 +93,7 @@ static void put_lists(struct perfring_byte_buffer *buffer, const char *name, con
 		if (!read_text(buffer, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, name) &&
 		    !(older && read_text(buffer, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, older)))
 			continue;
-		perfring_byte_buffer_put_string(buffer, text);
+		perfring__byte_buffer_put_string(buffer, text);
 		if (buffer->error)
 			return;
 		length = buffer->used - begun;
@@ -105,7 +105,7 @@ static void put_lists(struct perfring_byte_buffer *buffer, const char *name, con
 		else
 			count++;
 	}
-	perfring_byte_buffer_set(buffer, count_at, &count, sizeof(count));
+	perfring__byte_buffer_set(buffer, count_at, &count, sizeof(count));
 }
 
 static bool put_cpu_topology(struct perfring_byte_buffer *buffer)
@@ -115,12 +115,12 @@ static bool put_cpu_topology(struct perfring_byte_buffer *buffer)
 	put_lists(buffer, "package_cpus_list", "core_siblings_list", cpus);
 	put_lists(buffer, "core_cpus_list", "thread_siblings_list", cpus);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
-		perfring_byte_buffer_put_u32(buffer, number_in(buffer, "topology/core_id", cpu));
-		perfring_byte_buffer_put_u32(buffer, number_in(buffer, "topology/physical_package_id", cpu));
+		perfring__byte_buffer_put_u32(buffer, number_in(buffer, "topology/core_id", cpu));
+		perfring__byte_buffer_put_u32(buffer, number_in(buffer, "topology/physical_package_id", cpu));
 	}
 	put_lists(buffer, "die_cpus_list", NULL, cpus);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++)
-		perfring_byte_buffer_put_u32(buffer, number_in(buffer, "topology/die_id", cpu));
+		perfring__byte_buffer_put_u32(buffer, number_in(buffer, "topology/die_id", cpu));
 	return cpus;
 }
 
@@ -131,8 +131,8 @@ static bool put_caches(struct perfring_byte_buffer *buffer)
 	static const char *const texts[] = {"type", "size"};
 	uint32_t count = 0, cpus = count_cpus();
 
-	perfring_byte_buffer_put_u32(buffer, 1);
-	perfring_byte_buffer_put_u32(buffer, 0);
+	perfring__byte_buffer_put_u32(buffer, 1);
+	perfring__byte_buffer_put_u32(buffer, 0);
 	for (uint32_t level = 0; level < 16; level++)
 		for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 			char map[512], text[64], path[64];
@@ -143,18 +143,18 @@ static bool put_caches(struct perfring_byte_buffer *buffer)
 				continue; /* once: for the first of the CPUs that share it */
 			for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 				snprintf(path, sizeof(path), "cache/index%u/%s", level, numbers[i]);
-				perfring_byte_buffer_put_u32(buffer, number_in(buffer, path, cpu));
+				perfring__byte_buffer_put_u32(buffer, number_in(buffer, path, cpu));
 			}
 			for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 				if (!read_text(buffer, text, sizeof(text), CPUS "/cpu%u/cache/index%u/%s", cpu, level,
 					       texts[i]))
 					*text = 0;
-				perfring_byte_buffer_put_string(buffer, text);
+				perfring__byte_buffer_put_string(buffer, text);
 			}
-			perfring_byte_buffer_put_string(buffer, map);
+			perfring__byte_buffer_put_string(buffer, map);
 			count++;
 		}
-	perfring_byte_buffer_set(buffer, 4, &count, sizeof(count));
+	perfring__byte_buffer_set(buffer, 4, &count, sizeof(count));
 	return count;
 }
 
@@ -179,7 +179,7 @@ static bool put_cpuid(struct perfring_byte_buffer *buffer)
 	if (!read_text(buffer, text, sizeof(text), CPUS "/cpu0/regs/identification/midr_el1"))
 		return false;
 #endif
-	perfring_byte_buffer_put_string(buffer, text);
+	perfring__byte_buffer_put_string(buffer, text);
 	return true;
 }
 
@@ -194,7 +194,7 @@ static unsigned count_nodes(struct perfring_byte_buffer *buffer)
 
 	if (!read_text(buffer, text, sizeof(text), NODES "/possible"))
 		return NODES_MAX;
-	while (perfring_os_range_next(&at, &first, &last) == 1)
+	while (perfring__os_range_next(&at, &first, &last) == 1)
 		;
 	return last < NODES_MAX ? last + 1 : NODES_MAX;
 }
@@ -207,7 +207,7 @@ static uint64_t kilobytes_of(struct perfring_byte_buffer *buffer, unsigned node,
 
 	snprintf(path, sizeof(path), NODES "/node%u/meminfo", node);
 	snprintf(whole, sizeof(whole), "Node %u %s", node, name);
-	found = perfring_os_lines_find(path, whole, number, sizeof(number));
+	found = perfring__os_lines_find(path, whole, number, sizeof(number));
 	take_error(buffer, found < 0 ? found : 0);
 	return found == 1 ? strtoull(number, NULL, 10) : 0;
 }
@@ -218,17 +218,17 @@ static bool put_nodes(struct perfring_byte_buffer *buffer)
 	uint32_t count = 0;
 	char cpus[512];
 
-	perfring_byte_buffer_put_u32(buffer, 0);
+	perfring__byte_buffer_put_u32(buffer, 0);
 	for (unsigned node = 0; node < nodes; node++) {
 		if (!read_text(buffer, cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
 			continue;
-		perfring_byte_buffer_put_u32(buffer, node);
-		perfring_byte_buffer_put_u64(buffer, kilobytes_of(buffer, node, "MemTotal"));
-		perfring_byte_buffer_put_u64(buffer, kilobytes_of(buffer, node, "MemFree"));
-		perfring_byte_buffer_put_string(buffer, cpus);
+		perfring__byte_buffer_put_u32(buffer, node);
+		perfring__byte_buffer_put_u64(buffer, kilobytes_of(buffer, node, "MemTotal"));
+		perfring__byte_buffer_put_u64(buffer, kilobytes_of(buffer, node, "MemFree"));
+		perfring__byte_buffer_put_string(buffer, cpus);
 		count++;
 	}
-	perfring_byte_buffer_set(buffer, 0, &count, sizeof(count));
+	perfring__byte_buffer_set(buffer, 0, &count, sizeof(count));
 	return count;
 }
 
@@ -267,10 +267,10 @@ static bool put_blocks(struct perfring_byte_buffer *buffer, unsigned node)
 	}
 	closedir(folder);
 	if (bits) {
-		perfring_byte_buffer_put_u64(buffer, node);
-		perfring_byte_buffer_put_u64(buffer, bits);
-		perfring_byte_buffer_put_u64(buffer, bits);
-		perfring_byte_buffer_put(buffer, words, (size_t)(bits + 63) / 64 * 8);
+		perfring__byte_buffer_put_u64(buffer, node);
+		perfring__byte_buffer_put_u64(buffer, bits);
+		perfring__byte_buffer_put_u64(buffer, bits);
+		perfring__byte_buffer_put(buffer, words, (size_t)(bits + 63) / 64 * 8);
 	}
 	free(words);
 	return bits;
@@ -284,12 +284,12 @@ static bool put_memory(struct perfring_byte_buffer *buffer)
 
 	if (!read_text(buffer, text, sizeof(text), MEMORY "/block_size_bytes"))
 		return false;
-	perfring_byte_buffer_put_u64(buffer, 1);
-	perfring_byte_buffer_put_u64(buffer, strtoull(text, NULL, 16));
-	perfring_byte_buffer_put_u64(buffer, 0);
+	perfring__byte_buffer_put_u64(buffer, 1);
+	perfring__byte_buffer_put_u64(buffer, strtoull(text, NULL, 16));
+	perfring__byte_buffer_put_u64(buffer, 0);
 	for (unsigned node = 0; node < nodes; node++)
 		count += put_blocks(buffer, node);
-	perfring_byte_buffer_set(buffer, 16, &count, sizeof(count));
+	perfring__byte_buffer_set(buffer, 16, &count, sizeof(count));
 	return count;
 }
 
@@ -308,12 +308,12 @@ static uint32_t put_folder(struct perfring_byte_buffer *buffer, const char *path
 		take_error(buffer, -errno);
 		return 0;
 	}
-	perfring_byte_buffer_put_u32(buffer, 0);
+	perfring__byte_buffer_put_u32(buffer, 0);
 	while ((entry = next_entry(buffer, folder)))
 		count += entry->d_name[0] != '.' && put_one(buffer, path, entry->d_name);
 	closedir(folder);
 	if (count)
-		perfring_byte_buffer_set(buffer, begin, &count, sizeof(count));
+		perfring__byte_buffer_set(buffer, begin, &count, sizeof(count));
 	else
 		buffer->used = begin;
 	return count;
@@ -325,8 +325,8 @@ static bool put_pmu(struct perfring_byte_buffer *buffer, const char *path, const
 
 	if (!read_text(buffer, text, sizeof(text), "%s/%s/type", path, name))
 		return false;
-	perfring_byte_buffer_put_u32(buffer, (uint32_t)strtoul(text, NULL, 10));
-	perfring_byte_buffer_put_string(buffer, name);
+	perfring__byte_buffer_put_u32(buffer, (uint32_t)strtoul(text, NULL, 10));
+	perfring__byte_buffer_put_string(buffer, name);
 	return true;
 }
 
@@ -341,8 +341,8 @@ static bool put_capability(struct perfring_byte_buffer *buffer, const char *path
 
 	if (!read_text(buffer, text, sizeof(text), "%s/%s", path, name))
 		return false;
-	perfring_byte_buffer_put_string(buffer, name);
-	perfring_byte_buffer_put_string(buffer, text);
+	perfring__byte_buffer_put_string(buffer, name);
+	perfring__byte_buffer_put_string(buffer, text);
 	return true;
 }
 
@@ -359,7 +359,7 @@ static bool put_pmu_with_capabilities(struct perfring_byte_buffer *buffer, const
 	snprintf(caps, sizeof(caps), "%s/%s/caps", path, name);
 	if (!strcmp(name, "cpu") || !put_folder(buffer, caps, put_capability))
 		return false;
-	perfring_byte_buffer_put_string(buffer, name);
+	perfring__byte_buffer_put_string(buffer, name);
 	return true;
 }
 
@@ -375,15 +375,15 @@ static bool put_hybrid(struct perfring_byte_buffer *buffer)
 	uint32_t count = 0;
 	char text[4096];
 
-	perfring_byte_buffer_put_u32(buffer, 0);
+	perfring__byte_buffer_put_u32(buffer, 0);
 	for (size_t i = 0; i < sizeof(pmus) / sizeof(pmus[0]); i++) {
 		if (!read_text(buffer, text, sizeof(text), PMUS "/%s/cpus", pmus[i]))
 			continue;
-		perfring_byte_buffer_put_string(buffer, pmus[i]);
-		perfring_byte_buffer_put_string(buffer, text);
+		perfring__byte_buffer_put_string(buffer, pmus[i]);
+		perfring__byte_buffer_put_string(buffer, text);
 		count++;
 	}
-	perfring_byte_buffer_set(buffer, 0, &count, sizeof(count));
+	perfring__byte_buffer_set(buffer, 0, &count, sizeof(count));
 	return count;
 }
 
@@ -403,7 +403,7 @@ static const struct {
 	{PERFRING_FEATURE_PMU_CAPS, put_pmu_capabilities},
 };
 
-int perfring_file_topology(struct perfring_file_writer *writer, int *unread)
+int perfring__file_topology(struct perfring_file_writer *writer, int *unread)
 {
 	int error = 0;
 
@@ -415,8 +415,8 @@ int perfring_file_topology(struct perfring_file_writer *writer, int *unread)
 		if (!*unread)
 			*unread = buffer.unread;
 		if (is_there && !error)
-			error = perfring_file_put_buffer(writer, parts[i].feature, &buffer);
-		perfring_byte_buffer_close(&buffer);
+			error = perfring__file_put_buffer(writer, parts[i].feature, &buffer);
+		perfring__byte_buffer_close(&buffer);
 	}
 	return error;
 }
@@ -424,7 +424,7 @@ int perfring_file_topology(struct perfring_file_writer *writer, int *unread)
 /* ---- clocks ---- */
 
 /* The resolution of the events' clock, and one moment of it in the time of day. */
-int perfring_file_clock(struct perfring_file_writer *writer)
+int perfring__file_clock(struct perfring_file_writer *writer)
 {
 	struct {
 		uint32_t version, clockid;
@@ -434,10 +434,10 @@ int perfring_file_clock(struct perfring_file_writer *writer)
 	int error;
 
 	for (uint32_t i = 0; i < writer->event_count; i++) {
-		struct perf_event_attr attr = perfring_attr_whole(writer->events[i].attr);
+		struct perf_event_attr attr = perfring__attr_whole(writer->events[i].attr);
 		uint64_t before;
 
-		nanoseconds = attr.use_clockid ? perfring_os_clock_step(attr.clockid) : 0;
+		nanoseconds = attr.use_clockid ? perfring__os_clock_step(attr.clockid) : 0;
 		if (!nanoseconds)
 			continue;
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CLOCKID, &nanoseconds,
@@ -445,9 +445,9 @@ int perfring_file_clock(struct perfring_file_writer *writer)
 		if (error)
 			return error;
 		reference.clockid = (uint32_t)attr.clockid;
-		before = perfring_os_clock_of(attr.clockid);
-		reference.wall = perfring_os_clock_of(CLOCK_REALTIME);
-		reference.clock = before + (perfring_os_clock_of(attr.clockid) - before) / 2;
+		before = perfring__os_clock_of(attr.clockid);
+		reference.wall = perfring__os_clock_of(CLOCK_REALTIME);
+		reference.clock = before + (perfring__os_clock_of(attr.clockid) - before) / 2;
 		return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CLOCK_DATA, &reference,
 							sizeof(reference));
 	}

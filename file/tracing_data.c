@@ -38,11 +38,11 @@ static bool is_used(const struct perfring_file_writer *writer, uint64_t id)
 static int read_id(const char *path, uint64_t *id)
 {
 	char text[32];
-	int64_t got = perfring_os_file_read(path, text, sizeof(text));
+	int64_t got = perfring__os_file_read(path, text, sizeof(text));
 
 	/* ENOTDIR: "enable" and "filter" */
 	if (got < 0)
-		return got == -ENOTDIR ? 0 : perfring_os_pass_over((int)got);
+		return got == -ENOTDIR ? 0 : perfring__os_pass_over((int)got);
 	*id = strtoull(text, NULL, 10);
 	return got > 0;
 }
@@ -73,7 +73,7 @@ static int find_in(const struct perfring_file_writer *writer, const char *events
 			continue;
 		memset(point.event, 0, sizeof(point.event));
 		memcpy(point.event, entry->d_name, strlen(entry->d_name));
-		perfring_byte_buffer_put(found, &point, sizeof(point));
+		perfring__byte_buffer_put(found, &point, sizeof(point));
 	}
 	if (one >= 0)
 		one = -errno;
@@ -107,12 +107,12 @@ static int put_sized(struct perfring_byte_buffer *buffer, const char *folder, co
 	int error;
 
 	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-	perfring_byte_buffer_put_u64(buffer, 0);
-	error = perfring_byte_buffer_put_file(buffer, whole);
+	perfring__byte_buffer_put_u64(buffer, 0);
+	error = perfring__byte_buffer_put_file(buffer, whole);
 	if (error)
 		return error;
 	size = buffer->used - at - sizeof(size);
-	perfring_byte_buffer_set(buffer, at, &size, sizeof(size));
+	perfring__byte_buffer_set(buffer, at, &size, sizeof(size));
 	return 0;
 }
 
@@ -126,12 +126,12 @@ static int put_formats(struct perfring_byte_buffer *buffer, const char *events, 
 	/* the events of a system are adjacent */
 	for (i = 0; i < count; i++)
 		systems += !i || strcmp(points[i].system, points[i - 1].system);
-	perfring_byte_buffer_put_u32(buffer, systems);
+	perfring__byte_buffer_put_u32(buffer, systems);
 	for (i = 0; i < count && !error; i = j) {
 		for (j = i, nr = 0; j < count && !strcmp(points[i].system, points[j].system); j++)
 			nr++;
-		perfring_byte_buffer_put(buffer, points[i].system, strlen(points[i].system) + 1);
-		perfring_byte_buffer_put_u32(buffer, nr);
+		perfring__byte_buffer_put(buffer, points[i].system, strlen(points[i].system) + 1);
+		perfring__byte_buffer_put_u32(buffer, nr);
 		for (; nr && !error; nr--) {
 			char path[300];
 
@@ -151,36 +151,36 @@ static int put_all(struct perfring_byte_buffer *buffer, const char *events, cons
 	char path[512];
 	int error;
 
-	perfring_byte_buffer_put(buffer, head, sizeof(head));
-	perfring_byte_buffer_put(buffer, places, sizeof(places));
-	perfring_byte_buffer_put_u32(buffer, (uint32_t)sysconf(_SC_PAGESIZE));
-	perfring_byte_buffer_put(buffer, "header_page", 12);
+	perfring__byte_buffer_put(buffer, head, sizeof(head));
+	perfring__byte_buffer_put(buffer, places, sizeof(places));
+	perfring__byte_buffer_put_u32(buffer, (uint32_t)sysconf(_SC_PAGESIZE));
+	perfring__byte_buffer_put(buffer, "header_page", 12);
 	error = put_sized(buffer, events, "header_page");
 	if (error)
 		return error;
-	perfring_byte_buffer_put(buffer, "header_event", 13);
+	perfring__byte_buffer_put(buffer, "header_event", 13);
 	error = put_sized(buffer, events, "header_event");
 	if (error)
 		return error;
-	perfring_byte_buffer_put_u32(buffer, 0); /* ftrace's own events */
+	perfring__byte_buffer_put_u32(buffer, 0); /* ftrace's own events */
 	error = put_formats(buffer, events, (const struct tracepoint *)(const void *)found->bytes,
 			    found->used / sizeof(struct tracepoint));
 	if (error)
 		return error;
-	perfring_byte_buffer_put_u32(buffer, 0); /* kallsyms */
+	perfring__byte_buffer_put_u32(buffer, 0); /* kallsyms */
 	at = buffer->used;
-	perfring_byte_buffer_put_u32(buffer, 0);
+	perfring__byte_buffer_put_u32(buffer, 0);
 	snprintf(path, sizeof(path), "%s/../printk_formats", events);
-	error = buffer->error ? buffer->error : perfring_os_pass_over(perfring_byte_buffer_put_file(buffer, path));
+	error = buffer->error ? buffer->error : perfring__os_pass_over(perfring__byte_buffer_put_file(buffer, path));
 	if (error)
 		return error;
 	size = (uint32_t)(buffer->used - at - sizeof(size));
-	perfring_byte_buffer_set(buffer, at, &size, sizeof(size));
+	perfring__byte_buffer_set(buffer, at, &size, sizeof(size));
 	error = put_sized(buffer, events, "../saved_cmdlines");
 	return error ? error : buffer->error;
 }
 
-int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer)
+int perfring__file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer)
 {
 	struct perfring_byte_buffer found = {0};
 	const char *events = tracefs();
@@ -195,6 +195,6 @@ int perfring_file_tracing(const struct perfring_file_writer *writer, struct perf
 	error = find_all(writer, events, &found);
 	if (!error)
 		error = put_all(buffer, events, &found);
-	perfring_byte_buffer_close(&found);
+	perfring__byte_buffer_close(&found);
 	return error;
 }

@@ -12,7 +12,7 @@
 
 /* Resizes an array.  array: the address of the pointer to elements of `size` bytes each.  Returns 0; or -ENOMEM, without a
  * change. */
-static inline int perfring_os_array_resize(void *array, size_t capacity, size_t size)
+static inline int perfring__os_array_resize(void *array, size_t capacity, size_t size)
 {
 	void *elements;
 
@@ -24,14 +24,14 @@ static inline int perfring_os_array_resize(void *array, size_t capacity, size_t 
 	return 0;
 }
 
-/* Makes space for one element more than `count`.  Returns as perfring_os_array_resize. */
-static inline int perfring_os_array_grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
+/* Makes space for one element more than `count`.  Returns as perfring__os_array_resize. */
+static inline int perfring__os_array_grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
 	uint32_t wanted = *capacity ? 2 * *capacity : 16;
 
 	if (count < *capacity)
 		return 0;
-	if (*capacity > UINT32_MAX / 2 || perfring_os_array_resize(array, wanted, size))
+	if (*capacity > UINT32_MAX / 2 || perfring__os_array_resize(array, wanted, size))
 		return -ENOMEM;
 	*capacity = wanted;
 	return 0;

@@ -52,16 +52,16 @@ static char *mount_of(char *line, bool *second)
 	return point;
 }
 
-int perfring_os_cgroup_mount(const char *mounts, char *point, size_t size)
+int perfring__os_cgroup_mount(const char *mounts, char *point, size_t size)
 {
 	struct perfring_os_lines lines;
 	bool found = false, second = true;
-	int error = perfring_os_lines_open(&lines, mounts);
+	int error = perfring__os_lines_open(&lines, mounts);
 	char *line;
 
 	if (error)
 		return error;
-	while ((!found || second) && (line = perfring_os_lines_next(&lines))) {
+	while ((!found || second) && (line = perfring__os_lines_next(&lines))) {
 		bool is_second;
 		char *at = mount_of(line, &is_second);
 
@@ -71,6 +71,6 @@ int perfring_os_cgroup_mount(const char *mounts, char *point, size_t size)
 		found = true;
 		second = is_second;
 	}
-	perfring_os_lines_close(&lines);
+	perfring__os_lines_close(&lines);
 	return found ? 0 : lines.error ? lines.error : -ENOENT;
 }

@@ -9,32 +9,32 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t perfring_os_clock_ns(const struct timespec *time)
+static inline uint64_t perfring__os_clock_ns(const struct timespec *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
 }
 
 /* The time of the clock; 0: there is no such clock. */
-static inline uint64_t perfring_os_clock_of(clockid_t clock)
+static inline uint64_t perfring__os_clock_of(clockid_t clock)
 {
 	struct timespec time = {0, 0};
 
 	clock_gettime(clock, &time);
-	return perfring_os_clock_ns(&time);
+	return perfring__os_clock_ns(&time);
 }
 
-static inline uint64_t perfring_os_clock_now(void)
+static inline uint64_t perfring__os_clock_now(void)
 {
-	return perfring_os_clock_of(CLOCK_MONOTONIC);
+	return perfring__os_clock_of(CLOCK_MONOTONIC);
 }
 
 /* The resolution of the clock; 0: there is no such clock. */
-static inline uint64_t perfring_os_clock_step(clockid_t clock)
+static inline uint64_t perfring__os_clock_step(clockid_t clock)
 {
 	struct timespec step = {0, 0};
 
 	clock_getres(clock, &step);
-	return perfring_os_clock_ns(&step);
+	return perfring__os_clock_ns(&step);
 }
 
 #endif

@@ -37,26 +37,25 @@ static bool holds_event(uint32_t pid, uint32_t *looks)
 	return found;
 }
 
-uint32_t perfring_os_event_holders(struct perfring_os_holder holders[PERFRING_OS_HOLDERS])
+uint32_t perfring__os_event_holders(struct perfring_os_holder holders[PERFRING_OS_HOLDERS])
 {
 	uint32_t count = 0, looks = PERFRING_OS_HOLDERS_LOOKS;
 	struct perfring_os_tasks processes;
 	struct perfring_os_task task;
 	uint32_t pid;
 
-	if (perfring_os_tasks_open_processes(&processes))
+	if (perfring__os_tasks_open_processes(&processes))
 		return 0;
-	while (count < PERFRING_OS_HOLDERS && looks && (pid = perfring_os_tasks_next(&processes))) {
+	while (count < PERFRING_OS_HOLDERS && looks && (pid = perfring__os_tasks_next(&processes))) {
 		struct perfring_os_holder *holder = &holders[count];
 
-		if (pid == (uint32_t)getpid() || !holds_event(pid, &looks) ||
-		    perfring_os_task_stat(pid, pid, &task))
+		if (pid == (uint32_t)getpid() || !holds_event(pid, &looks) || perfring__os_task_stat(pid, pid, &task))
 			continue;
 		*holder = (struct perfring_os_holder){.pid = pid};
 		for (size_t i = 0; i < sizeof(task.comm) - 1 && task.comm[i]; i++)
 			holder->comm[i] = task.comm[i] >= 0x20 && task.comm[i] < 0x7f ? task.comm[i] : '?';
 		count++;
 	}
-	perfring_os_tasks_close(&processes);
+	perfring__os_tasks_close(&processes);
 	return count;
 }

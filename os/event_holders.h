@@ -18,6 +18,6 @@ struct perfring_os_holder {
 };
 
 /* The first of them that this process may look into.  Returns how many.  Context: not signal handlers. */
-uint32_t perfring_os_event_holders(struct perfring_os_holder holders[PERFRING_OS_HOLDERS]);
+uint32_t perfring__os_event_holders(struct perfring_os_holder holders[PERFRING_OS_HOLDERS]);
 
 #endif

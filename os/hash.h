@@ -1,6 +1,6 @@
 /* hash.h - a multiplicative hash with a secret factor.
  *
- * For tables whose keys come from files, records or other processes.  Inline; perfring_os_hash may run in signal handlers.
+ * For tables whose keys come from files, records or other processes.  Inline; perfring__os_hash may run in signal handlers.
  */
 #ifndef PERFRING_OS_HASH_H
 #define PERFRING_OS_HASH_H
@@ -12,7 +12,7 @@
 
 /* An odd random factor, so that no input can choose keys that collide.  owner: the address of the table, which serves
  * where the system has no random numbers yet. */
-static inline uint64_t perfring_os_hash_factor(const void *owner)
+static inline uint64_t perfring__os_hash_factor(const void *owner)
 {
 	uint64_t factor;
 
@@ -22,7 +22,7 @@ static inline uint64_t perfring_os_hash_factor(const void *owner)
 }
 
 /* Of bytes, by words. */
-static inline uint64_t perfring_os_hash(uint64_t factor, const void *of, size_t size)
+static inline uint64_t perfring__os_hash(uint64_t factor, const void *of, size_t size)
 {
 	const unsigned char *bytes = (const unsigned char *)of;
 	uint64_t hash = size, word;

@@ -13,20 +13,20 @@ struct perfring_heap_entry {
 	uint32_t number;
 };
 
-static inline bool perfring_heap_is_before(struct perfring_heap_entry one, struct perfring_heap_entry other)
+static inline bool perfring__heap_is_before(struct perfring_heap_entry one, struct perfring_heap_entry other)
 {
 	return one.key < other.key || (one.key == other.key && one.number < other.number);
 }
 
 /* Restores the order after entry `at` was replaced, or got a larger key. */
-static inline void perfring_heap_down(struct perfring_heap_entry *heap, uint32_t count, uint32_t at)
+static inline void perfring__heap_down(struct perfring_heap_entry *heap, uint32_t count, uint32_t at)
 {
 	for (;;) {
 		struct perfring_heap_entry moved = heap[at];
 		uint32_t least = at;
 
 		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
-			if (perfring_heap_is_before(heap[child], heap[least]))
+			if (perfring__heap_is_before(heap[child], heap[least]))
 				least = child;
 		if (least == at)
 			return;
@@ -36,19 +36,19 @@ static inline void perfring_heap_down(struct perfring_heap_entry *heap, uint32_t
 	}
 }
 
-static inline bool perfring_heap_is_valid(const struct perfring_heap_entry *heap, uint32_t count)
+static inline bool perfring__heap_is_valid(const struct perfring_heap_entry *heap, uint32_t count)
 {
 	for (uint32_t at = 1; at < count; at++)
-		if (perfring_heap_is_before(heap[at], heap[(at - 1) / 2]))
+		if (perfring__heap_is_before(heap[at], heap[(at - 1) / 2]))
 			return false;
 	return true;
 }
 
 /* Makes a heap of entries in any order. */
-static inline void perfring_heap_make(struct perfring_heap_entry *heap, uint32_t count)
+static inline void perfring__heap_make(struct perfring_heap_entry *heap, uint32_t count)
 {
 	for (uint32_t i = count / 2; i-- > 0;)
-		perfring_heap_down(heap, count, i);
+		perfring__heap_down(heap, count, i);
 }
 
 #endif

@@ -10,7 +10,7 @@
 
 /* Asks for huge pages for memory of at least one; of less it asks nothing.  Where there are none, ordinary ones stay.
  * errno: may change. */
-static inline void perfring_os_use_huge_pages(void *memory, size_t size)
+static inline void perfring__os_use_huge_pages(void *memory, size_t size)
 {
 	const uintptr_t page = 4096;
 	uintptr_t start = ((uintptr_t)memory + page - 1) & ~(page - 1), end = ((uintptr_t)memory + size) & ~(page - 1);

@@ -81,7 +81,7 @@ static bool map_and_find(int fd, struct mapped *record)
 	return is_found;
 }
 
-bool perfring_os_inode_is(int fd, uint64_t ino, uint64_t generation)
+bool perfring__os_inode_is(int fd, uint64_t ino, uint64_t generation)
 {
 	struct mapped record;
 	struct stat status;

@@ -12,6 +12,6 @@
  * MMAP2 has them.  Devices are not compared: they may have other numbers after a boot, and stat has others than records have on
  * btrfs and overlayfs.  Where stat cannot decide, as of a file of overlayfs whose inode is another layer's, the calling thread maps
  * the file and reads the kernel's own record of that; where no event may be opened, the number that stat has decides. */
-bool perfring_os_inode_is(int fd, uint64_t ino, uint64_t generation);
+bool perfring__os_inode_is(int fd, uint64_t ino, uint64_t generation);
 
 #endif

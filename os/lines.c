@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-int perfring_os_pass_over(int error)
+int perfring__os_pass_over(int error)
 {
 	return error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM ? 0 : error;
 }
 
-int perfring_os_lines_open(struct perfring_os_lines *lines, const char *path)
+int perfring__os_lines_open(struct perfring_os_lines *lines, const char *path)
 {
 	lines->error = 0;
 	lines->from = 0;
@@ -43,7 +43,7 @@ static bool fill(struct perfring_os_lines *lines)
 	return true;
 }
 
-char *perfring_os_lines_next(struct perfring_os_lines *lines)
+char *perfring__os_lines_next(struct perfring_os_lines *lines)
 {
 	for (;;) {
 		size_t left = lines->filled - lines->from;
@@ -65,21 +65,21 @@ char *perfring_os_lines_next(struct perfring_os_lines *lines)
 	}
 }
 
-void perfring_os_lines_close(struct perfring_os_lines *lines)
+void perfring__os_lines_close(struct perfring_os_lines *lines)
 {
 	close(lines->fd);
 }
 
-int perfring_os_lines_find(const char *path, const char *name, char *rest, size_t size)
+int perfring__os_lines_find(const char *path, const char *name, char *rest, size_t size)
 {
 	struct perfring_os_lines lines;
-	int error = perfring_os_lines_open(&lines, path);
+	int error = perfring__os_lines_open(&lines, path);
 	size_t length = strlen(name);
 	char *line, *at = NULL;
 
 	if (error)
 		return error;
-	while (!at && (line = perfring_os_lines_next(&lines))) {
+	while (!at && (line = perfring__os_lines_next(&lines))) {
 		if (strncmp(line, name, length))
 			continue;
 		line += length + strspn(line + length, " \t");
@@ -91,13 +91,13 @@ int perfring_os_lines_find(const char *path, const char *name, char *rest, size_
 		memcpy(rest, at, length);
 		rest[length] = 0;
 	}
-	perfring_os_lines_close(&lines);
+	perfring__os_lines_close(&lines);
 	return at ? 1 : lines.error;
 }
 
-uint64_t perfring_os_lines_number(const char *path, const char *name, int base, uint64_t otherwise)
+uint64_t perfring__os_lines_number(const char *path, const char *name, int base, uint64_t otherwise)
 {
 	char text[32];
 
-	return perfring_os_lines_find(path, name, text, sizeof(text)) == 1 ? strtoull(text, NULL, base) : otherwise;
+	return perfring__os_lines_find(path, name, text, sizeof(text)) == 1 ? strtoull(text, NULL, base) : otherwise;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-bool perfring_os_map_parse(struct perfring_os_map *map, const char *line)
+bool perfring__os_map_parse(struct perfring_os_map *map, const char *line)
 {
 	const char *prot;
 	char *end;

@@ -20,6 +20,6 @@ struct perfring_os_map {
 
 /* "low-high rwxp offset major:minor inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the
  * line is one. Context: also signal handlers. */
-bool perfring_os_map_parse(struct perfring_os_map *map, const char *line);
+bool perfring__os_map_parse(struct perfring_os_map *map, const char *line);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static inline long perfring_os_membarrier(int command)
+static inline long perfring__os_membarrier(int command)
 {
 	int saved = errno;
 	long ret = syscall(SYS_membarrier, command, 0, 0);
@@ -21,29 +21,29 @@ static inline long perfring_os_membarrier(int command)
 	return ret;
 }
 
-/* Before the first perfring_os_membarrier_process. */
-static inline bool perfring_os_membarrier_register(void)
+/* Before the first perfring__os_membarrier_process. */
+static inline bool perfring__os_membarrier_register(void)
 {
-	return perfring_os_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	return perfring__os_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 /* Every running thread of this process passes a full barrier: takes some microseconds. */
-static inline bool perfring_os_membarrier_process(void)
+static inline bool perfring__os_membarrier_process(void)
 {
-	return perfring_os_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+	return perfring__os_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 }
 
 /* Every thread of the system passes one, for each CPU switches meanwhile: takes 8 to 20 ms.  (GLOBAL since Linux
  * 4.16.) */
-static inline bool perfring_os_membarrier_system(void)
+static inline bool perfring__os_membarrier_system(void)
 {
-	return perfring_os_membarrier(MEMBARRIER_CMD_SHARED) == 0;
+	return perfring__os_membarrier(MEMBARRIER_CMD_SHARED) == 0;
 }
 
-/* Whether the kernel has perfring_os_membarrier_system. */
-static inline bool perfring_os_membarrier_has_system(void)
+/* Whether the kernel has perfring__os_membarrier_system. */
+static inline bool perfring__os_membarrier_has_system(void)
 {
-	long commands = perfring_os_membarrier(MEMBARRIER_CMD_QUERY);
+	long commands = perfring__os_membarrier(MEMBARRIER_CMD_QUERY);
 
 	return commands > 0 && commands & MEMBARRIER_CMD_SHARED;
 }

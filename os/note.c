@@ -7,8 +7,8 @@
 #include <elf.h>
 #include <string.h>
 
-uint32_t perfring_os_note_build_id(const void *notes, size_t size, bool is_foreign, uint64_t align,
-				   uint8_t id[PERFRING_OS_BUILD_ID_MAX])
+uint32_t perfring__os_note_build_id(const void *notes, size_t size, bool is_foreign, uint64_t align,
+				    uint8_t id[PERFRING_OS_BUILD_ID_MAX])
 {
 	const unsigned char *bytes = notes;
 	size_t at = 0;

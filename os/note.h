@@ -15,7 +15,7 @@ enum {
 
 /* notes: a segment or file of notes; any bytes are safe.  is_foreign: of the other byte order; align: the segment's,
  * where all but 8 count as 4.  Returns the length of the id, or 0.  Context: also signal handlers. */
-uint32_t perfring_os_note_build_id(const void *notes, size_t size, bool is_foreign, uint64_t align,
-				   uint8_t id[PERFRING_OS_BUILD_ID_MAX]);
+uint32_t perfring__os_note_build_id(const void *notes, size_t size, bool is_foreign, uint64_t align,
+				    uint8_t id[PERFRING_OS_BUILD_ID_MAX]);
 
 #endif

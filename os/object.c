@@ -66,7 +66,7 @@ static int find_as(int32_t pid, const char *path)
 	return find_place(root, path);
 }
 
-int perfring_os_object_open(int32_t pid, const char *path)
+int perfring__os_object_open(int32_t pid, const char *path)
 {
 	int place = pid > 0 ? find_as(pid, path) : -ENOENT;
 
@@ -78,12 +78,12 @@ int perfring_os_object_open(int32_t pid, const char *path)
 	return open_place(place);
 }
 
-int perfring_os_object_open_in(const char *root, const char *path)
+int perfring__os_object_open_in(const char *root, const char *path)
 {
 	return open_place(find_place(root, path));
 }
 
-int perfring_os_object_open_as(int32_t pid, const char *path)
+int perfring__os_object_open_as(int32_t pid, const char *path)
 {
 	return pid > 0 ? open_place(find_as(pid, path)) : -EINVAL;
 }

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int perfring_os_range_next(const char **list, uint32_t *first, uint32_t *last)
+int perfring__os_range_next(const char **list, uint32_t *first, uint32_t *last)
 {
 	unsigned long long low, high;
 	char *end;

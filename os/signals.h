@@ -10,7 +10,7 @@
 
 /* All signals except those that an instruction raises: blocked, a fault would end the process despite its handler, and so would
  * each system call in a sandbox that answers by SIGSYS.  Context: also signal handlers. */
-static inline void perfring_os_signals_fill(sigset_t *all)
+static inline void perfring__os_signals_fill(sigset_t *all)
 {
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 
@@ -20,11 +20,11 @@ static inline void perfring_os_signals_fill(sigset_t *all)
 }
 
 /* Blocks these.  Context: also signal handlers. */
-static inline void perfring_os_signals_block(sigset_t *before)
+static inline void perfring__os_signals_block(sigset_t *before)
 {
 	sigset_t all;
 
-	perfring_os_signals_fill(&all);
+	perfring__os_signals_fill(&all);
 	pthread_sigmask(SIG_BLOCK, &all, before);
 }
 

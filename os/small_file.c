@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-int64_t perfring_os_file_read_at(int at, const char *path, char *text, size_t size)
+int64_t perfring__os_file_read_at(int at, const char *path, char *text, size_t size)
 {
 	int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t got;
@@ -30,19 +30,19 @@ int64_t perfring_os_file_read_at(int at, const char *path, char *text, size_t si
 	return (int64_t)strlen(text);
 }
 
-int64_t perfring_os_file_read(const char *path, char *text, size_t size)
+int64_t perfring__os_file_read(const char *path, char *text, size_t size)
 {
-	return perfring_os_file_read_at(AT_FDCWD, path, text, size);
+	return perfring__os_file_read_at(AT_FDCWD, path, text, size);
 }
 
-uint64_t perfring_os_file_number(const char *path, uint64_t otherwise)
+uint64_t perfring__os_file_number(const char *path, uint64_t otherwise)
 {
 	char text[32];
 
-	return perfring_os_file_read(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : otherwise;
+	return perfring__os_file_read(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : otherwise;
 }
 
-int perfring_os_file_load(const char *path, char **text, size_t *size)
+int perfring__os_file_load(const char *path, char **text, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? -errno : 0;
 	size_t filled = 0, capacity = 0;
@@ -78,7 +78,7 @@ int perfring_os_file_load(const char *path, char **text, size_t *size)
 	return 0;
 }
 
-int64_t perfring_os_file_pread(int fd, void *buffer, size_t size, uint64_t at)
+int64_t perfring__os_file_pread(int fd, void *buffer, size_t size, uint64_t at)
 {
 	size_t done = 0;
 
@@ -96,7 +96,7 @@ int64_t perfring_os_file_pread(int fd, void *buffer, size_t size, uint64_t at)
 	return (int64_t)done;
 }
 
-int perfring_os_file_raise(int fd)
+int perfring__os_file_raise(int fd)
 {
 	struct rlimit limit;
 	int from = 1000, high;

@@ -27,21 +27,21 @@ static char *put_number(char *at, uint32_t number)
 	return at;
 }
 
-void perfring_os_task_path(char *path, uint32_t pid, uint32_t tid, const char *name)
+void perfring__os_task_path(char *path, uint32_t pid, uint32_t tid, const char *name)
 {
 	char *at = put_number(stpcpy(path, "/proc/"), pid);
 
 	strcpy(put_number(stpcpy(at, "/task/"), tid), name);
 }
 
-int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *thread)
+int perfring__os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *thread)
 {
 	char text[512], *field, *name;
 	int64_t got;
 
 	memset(thread, 0, sizeof(*thread));
-	perfring_os_task_path(text, pid, tid, "/stat");
-	got = perfring_os_file_read(text, text, sizeof(text));
+	perfring__os_task_path(text, pid, tid, "/stat");
+	got = perfring__os_file_read(text, text, sizeof(text));
 	if (got < 0)
 		return (int)got;
 	/* Fields 2, 3, 4, 10, 12 and 22.  The second is the name in parentheses, which may hold any character. */
@@ -64,7 +64,7 @@ int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *t
 	return 0;
 }
 
-bool perfring_os_task_has_ended(uint32_t tid)
+bool perfring__os_task_has_ended(uint32_t tid)
 {
 	struct perfring_os_task thread;
 	int saved = errno;
@@ -73,7 +73,7 @@ bool perfring_os_task_has_ended(uint32_t tid)
 
 	/* The first thread stays as a zombie, which takes signals, until the last one has ended. */
 	if (!ended && tid == pid)
-		ended = !perfring_os_task_stat(pid, tid, &thread) && thread.state == 'Z';
+		ended = !perfring__os_task_stat(pid, tid, &thread) && thread.state == 'Z';
 
 	errno = saved;
 	return ended;
@@ -86,7 +86,7 @@ static int open_folder(struct perfring_os_tasks *tasks, const char *path)
 	return tasks->folder ? 0 : -errno;
 }
 
-int perfring_os_tasks_open(struct perfring_os_tasks *tasks, uint32_t pid)
+int perfring__os_tasks_open(struct perfring_os_tasks *tasks, uint32_t pid)
 {
 	char path[PERFRING_OS_TASK_PATH];
 
@@ -94,12 +94,12 @@ int perfring_os_tasks_open(struct perfring_os_tasks *tasks, uint32_t pid)
 	return open_folder(tasks, path);
 }
 
-int perfring_os_tasks_open_processes(struct perfring_os_tasks *tasks)
+int perfring__os_tasks_open_processes(struct perfring_os_tasks *tasks)
 {
 	return open_folder(tasks, "/proc");
 }
 
-uint32_t perfring_os_tasks_next(struct perfring_os_tasks *tasks)
+uint32_t perfring__os_tasks_next(struct perfring_os_tasks *tasks)
 {
 	struct dirent *entry;
 	uint32_t number = 0;
@@ -112,7 +112,7 @@ uint32_t perfring_os_tasks_next(struct perfring_os_tasks *tasks)
 	return number;
 }
 
-void perfring_os_tasks_close(struct perfring_os_tasks *tasks)
+void perfring__os_tasks_close(struct perfring_os_tasks *tasks)
 {
 	closedir(tasks->folder);
 }

@@ -57,10 +57,10 @@ static bool find_number(uint32_t tid, const char *name, const char *key, uint64_
 	int saved = errno, fd;
 	int64_t got;
 
-	perfring_os_task_path(piece, (uint32_t)getpid(), tid, name);
+	perfring__os_task_path(piece, (uint32_t)getpid(), tid, name);
 	fd = open(piece, O_RDONLY | O_CLOEXEC);
 	for (uint64_t at = 0; fd >= 0 && !ended && at < LONGEST; at += (uint64_t)got) {
-		got = perfring_os_file_pread(fd, piece, sizeof(piece), at);
+		got = perfring__os_file_pread(fd, piece, sizeof(piece), at);
 		if (got <= 0)
 			break;
 		for (int64_t i = 0; i < got && !ended; i++)
@@ -75,7 +75,7 @@ static bool find_number(uint32_t tid, const char *name, const char *key, uint64_
 
 /* ---- the accounts ---- */
 
-uint64_t perfring_os_usage_faults(uint32_t tid, bool here, bool minor, bool major)
+uint64_t perfring__os_usage_faults(uint32_t tid, bool here, bool minor, bool major)
 {
 	struct perfring_os_task thread;
 	struct rusage usage;
@@ -83,12 +83,12 @@ uint64_t perfring_os_usage_faults(uint32_t tid, bool here, bool minor, bool majo
 
 	if (here && !getrusage(RUSAGE_THREAD, &usage))
 		return 1 + (minor ? (uint64_t)usage.ru_minflt : 0) + (major ? (uint64_t)usage.ru_majflt : 0);
-	error = perfring_os_task_stat((uint32_t)getpid(), tid, &thread);
+	error = perfring__os_task_stat((uint32_t)getpid(), tid, &thread);
 	errno = saved;
 	return error ? 0 : 1 + (minor ? thread.minor_faults : 0) + (major ? thread.major_faults : 0);
 }
 
-uint64_t perfring_os_usage_switches(uint32_t tid, bool here)
+uint64_t perfring__os_usage_switches(uint32_t tid, bool here)
 {
 	struct rusage usage;
 	uint64_t asked, forced;
@@ -101,14 +101,14 @@ uint64_t perfring_os_usage_switches(uint32_t tid, bool here)
 	return 1 + asked + forced;
 }
 
-uint64_t perfring_os_usage_migrations(uint32_t tid)
+uint64_t perfring__os_usage_migrations(uint32_t tid)
 {
 	uint64_t number;
 
 	return find_number(tid, "/sched", "se.nr_migrations", &number) ? 1 + number : 0;
 }
 
-bool perfring_os_usage_has_migrations(void)
+bool perfring__os_usage_has_migrations(void)
 {
 	uint64_t number;
 

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 /* Page faults: those that needed no I/O, those that did. */
-uint64_t perfring_os_usage_faults(uint32_t tid, bool here, bool minor, bool major);
+uint64_t perfring__os_usage_faults(uint32_t tid, bool here, bool minor, bool major);
 
 /* How often it left a CPU. */
-uint64_t perfring_os_usage_switches(uint32_t tid, bool here);
+uint64_t perfring__os_usage_switches(uint32_t tid, bool here);
 
 /* How often it was moved to another CPU: always by /proc. */
-uint64_t perfring_os_usage_migrations(uint32_t tid);
+uint64_t perfring__os_usage_migrations(uint32_t tid);
 /* Whether this kernel says so (CONFIG_SCHED_DEBUG). */
-bool perfring_os_usage_has_migrations(void);
+bool perfring__os_usage_has_migrations(void);
 
 #endif

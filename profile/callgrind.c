@@ -45,13 +45,13 @@ static int add(struct perfring_table *table, struct perfring_table_budget *budge
 	       uint64_t number, uint64_t samples)
 {
 	struct cost key = {caller, function, 0, 0}, *cost;
-	int64_t index = perfring_table_add(table, budget, &key, true);
+	int64_t index = perfring__table_add(table, budget, &key, true);
 
 	if (index < 0)
 		return (int)index;
-	cost = perfring_table_at(table, (uint64_t)index);
-	cost->number = perfring_view_plus(cost->number, number);
-	cost->samples = perfring_view_plus(cost->samples, samples);
+	cost = perfring__table_at(table, (uint64_t)index);
+	cost->number = perfring__view_plus(cost->number, number);
+	cost->samples = perfring__view_plus(cost->samples, samples);
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static void put_name(FILE *out, const char *what, uint32_t id, const char *name,
 	fprintf(out, "%s=(%" PRIu32 ")", what, id + 1);
 	if (!*seen) {
 		putc_unlocked(' ', out);
-		perfring_view_put_line(out, name);
+		perfring__view_put_line(out, name);
 	}
 	*seen = true;
 	putc_unlocked('\n', out);
@@ -123,11 +123,11 @@ static void put_costs(const struct perfring_profile_tables *tables, const struct
 
 		if (of != last) {
 			fprintf(out, "\nob=");
-			perfring_view_put_line(out, object_of(function_of(tables, of)));
+			perfring__view_put_line(out, object_of(function_of(tables, of)));
 			fprintf(out, "\nfl=");
-			perfring_view_put_line(out, file_of(function_of(tables, of)));
+			perfring__view_put_line(out, file_of(function_of(tables, of)));
 			putc_unlocked('\n', out);
-			put_name(out, "fn", of, perfring_view_label(function_of(tables, of), label, sizeof(label)),
+			put_name(out, "fn", of, perfring__view_label(function_of(tables, of), label, sizeof(label)),
 				 &seen[of]);
 		}
 		last = of;
@@ -136,24 +136,24 @@ static void put_costs(const struct perfring_profile_tables *tables, const struct
 			continue;
 		}
 		fprintf(out, "cob=");
-		perfring_view_put_line(out, object_of(&tables->functions[cost->function]));
+		perfring__view_put_line(out, object_of(&tables->functions[cost->function]));
 		fprintf(out, "\ncfi=");
-		perfring_view_put_line(out, file_of(&tables->functions[cost->function]));
+		perfring__view_put_line(out, file_of(&tables->functions[cost->function]));
 		putc_unlocked('\n', out);
 		put_name(out, "cfn", cost->function,
-			 perfring_view_label(&tables->functions[cost->function], label, sizeof(label)),
+			 perfring__view_label(&tables->functions[cost->function], label, sizeof(label)),
 			 &seen[cost->function]);
 		fprintf(out, "calls=%" PRIu64 " 0\n0 %" PRIu64 "\n", cost->samples, cost->number);
 	}
 }
 
-int perfring_write_callgrind(const struct perfring_profile_tables *tables, const struct perfring_profile_view *given,
-			     FILE *out)
+int perfring__write_callgrind(const struct perfring_profile_tables *tables, const struct perfring_profile_view *given,
+			      FILE *out)
 {
-	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring_os_hash_factor(out)};
+	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring__os_hash_factor(out)};
 	struct perfring_table table = {.size = sizeof(struct cost), .key_size = offsetof(struct cost, number)};
 	struct perfring_profile_view view = *given;
-	uint32_t *path = perfring_view_path(tables);
+	uint32_t *path = perfring__view_path(tables);
 	bool *seen = calloc((size_t)tables->function_count + 1, sizeof(*seen));
 	int error = path && seen ? 0 : -ENOMEM;
 
@@ -161,23 +161,24 @@ int perfring_write_callgrind(const struct perfring_profile_tables *tables, const
 	if (view.event == PERFRING_PROFILE_NONE)
 		view.event = 0;
 	for (uint32_t i = 0; !error && i < tables->weight_count; i++)
-		if (perfring_view_has(&view, &tables->weights[i]))
+		if (perfring__view_has(&view, &tables->weights[i]))
 			error = add_stack(&table, &budget, tables, &tables->weights[i],
-					  perfring_view_number(&view, &tables->weights[i]), path);
+					  perfring__view_number(&view, &tables->weights[i]), path);
 	if (!error) {
 		fputs("# callgrind format\nversion: 1\ncreator: perfring\ncmd: ", out);
-		perfring_view_put_line(out, tables->command ? tables->command : "");
+		perfring__view_put_line(out, tables->command ? tables->command : "");
 		for (unsigned kind = 0; kind < PERFRING_PROFILE_LOSS_COUNT; kind++)
 			if (tables->lost[kind])
-				fprintf(out, "\ndesc: %s: %" PRIu64, perfring_view_loss_name(kind), tables->lost[kind]);
+				fprintf(out, "\ndesc: %s: %" PRIu64, perfring__view_loss_name(kind),
+					tables->lost[kind]);
 		fputs("\npositions: line\nevents: ", out);
-		perfring_view_put_word(out, tables->event_count ? tables->events[view.event].name : "samples");
+		perfring__view_put_word(out, tables->event_count ? tables->events[view.event].name : "samples");
 		putc_unlocked('\n', out);
 		if (table.count)
 			qsort(table.elements, table.count, table.size, compare);
 		put_costs(tables, (const void *)table.elements, table.count, seen, out);
 	}
-	perfring_table_close(&table);
+	perfring__table_close(&table);
 	free(path);
 	free(seen);
 	return error;

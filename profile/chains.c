@@ -193,8 +193,8 @@ static struct place *place_of(struct perfring_chains *chains, const struct conte
 	uint32_t *slot = &chains->place_slots[hash >> (64 - PLACE_BITS)];
 
 	if (!*slot) {
-		if (perfring_os_array_grow(&chains->places, chains->place_count, &chains->place_capacity,
-					   sizeof(*chains->places)))
+		if (perfring__os_array_grow(&chains->places, chains->place_count, &chains->place_capacity,
+					    sizeof(*chains->places)))
 			return NULL;
 		chains->places[chains->place_count++].count = 0;
 		*slot = chains->place_count;
@@ -250,7 +250,7 @@ static int begin_walk(struct perfring_chains *chains, struct walk *walk, const s
 	walk->count = 0;
 	walk->context = *context;
 	if (chain->nr > walk->capacity) {
-		if (perfring_os_array_resize(&walk->steps, (size_t)chain->nr, sizeof(*walk->steps)))
+		if (perfring__os_array_resize(&walk->steps, (size_t)chain->nr, sizeof(*walk->steps)))
 			return -ENOMEM;
 		walk->capacity = (size_t)chain->nr;
 	}
@@ -364,8 +364,8 @@ static int keep(struct perfring_chains *chains, struct slot *slot, const struct 
 	struct chain *chain;
 
 	if (!slot->chain) {
-		if (perfring_os_array_grow(&chains->chains, chains->chain_count, &chains->chain_capacity,
-					   sizeof(*chains->chains)))
+		if (perfring__os_array_grow(&chains->chains, chains->chain_count, &chains->chain_capacity,
+					    sizeof(*chains->chains)))
 			return -ENOMEM;
 		chains->chains[chains->chain_count++] = (struct chain){.nr = 0};
 		slot->chain = chains->chain_count;
@@ -415,8 +415,8 @@ static int find_stack(struct perfring_chains *chains, struct context *context, c
 	return 0;
 }
 
-int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
-			 const struct perfring_sample *sample, uint32_t *stack, bool *is_truncated)
+int perfring__chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
+			  const struct perfring_sample *sample, uint32_t *stack, bool *is_truncated)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
@@ -448,7 +448,7 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 
 /* ---- all of it ---- */
 
-void perfring_chains_renew(struct perfring_chains *chains)
+void perfring__chains_renew(struct perfring_chains *chains)
 {
 	/* indexes of the old tables */
 	for (uint32_t i = 0; i < chains->chain_count; i++)
@@ -458,8 +458,8 @@ void perfring_chains_renew(struct perfring_chains *chains)
 	chains->walks[chains->last].count = 0;
 }
 
-int perfring_chains_open(struct perfring_chains **result, struct perfring_names *names,
-			 const struct perfring_profile_fill_options *options, uint32_t modes)
+int perfring__chains_open(struct perfring_chains **result, struct perfring_names *names,
+			  const struct perfring_profile_fill_options *options, uint32_t modes)
 {
 	struct perfring_chains *chains = calloc(1, sizeof(*chains));
 
@@ -474,7 +474,7 @@ int perfring_chains_open(struct perfring_chains **result, struct perfring_names 
 	return chains->slots && chains->place_slots ? 0 : -ENOMEM;
 }
 
-void perfring_chains_close(struct perfring_chains *chains)
+void perfring__chains_close(struct perfring_chains *chains)
 {
 	if (!chains)
 		return;

@@ -18,17 +18,17 @@
 struct perfring_chains;
 
 /* options: of the fill; they must stay.  names: likewise.  modes: of the frames that are kept, as perfring_filter_modes.  Returns 0 or -ENOMEM. */
-int perfring_chains_open(struct perfring_chains **chains, struct perfring_names *names,
-			 const struct perfring_profile_fill_options *options, uint32_t modes);
-void perfring_chains_close(struct perfring_chains *chains);
+int perfring__chains_open(struct perfring_chains **chains, struct perfring_names *names,
+			  const struct perfring_profile_fill_options *options, uint32_t modes);
+void perfring__chains_close(struct perfring_chains *chains);
 
 /* Forgets all indices, because the next stacks are added to another profile. */
-void perfring_chains_renew(struct perfring_chains *chains);
+void perfring__chains_renew(struct perfring_chains *chains);
 
 /* Adds the sample's stack to the profile: its callchain, or without one its address.  Sets *stack to its index;
  * PERFRING_PROFILE_NONE: no frame of it is wanted.  *is_truncated: the frames of user space are of a copy, and do not reach the thread's
  * start.  Returns 0 or -ENOMEM. */
-int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
-			 const struct perfring_sample *sample, uint32_t *stack, bool *is_truncated);
+int perfring__chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
+			  const struct perfring_sample *sample, uint32_t *stack, bool *is_truncated);
 
 #endif

@@ -27,9 +27,9 @@ static void put_stacks(const struct perfring_profile_tables *tables, FILE *out)
 			&tables->functions[tables->frames[stack->frame].function];
 
 		fprintf(out, i ? ",\n\"%" PRIu32 "\":{\"name\":" : "\n\"%" PRIu32 "\":{\"name\":", i);
-		perfring_json_text(out, perfring_view_label(function, label, sizeof(label)));
+		perfring__json_text(out, perfring__view_label(function, label, sizeof(label)));
 		fputs(",\"category\":", out);
-		perfring_json_text(out, function->object ? perfring_view_short_name(function->object) : "[unknown]");
+		perfring__json_text(out, function->object ? perfring__view_short_name(function->object) : "[unknown]");
 		if (stack->caller != PERFRING_PROFILE_NONE)
 			fprintf(out, ",\"parent\":%" PRIu32, stack->caller);
 		putc_unlocked('}', out);
@@ -47,7 +47,7 @@ static void put_name(const struct perfring_profile_thread *thread, const char *w
 	fprintf(out, ",\n{\"ph\":\"M\",\"name\":\"%s\",", what);
 	put_ids(thread, out);
 	fputs(",\"args\":{\"name\":", out);
-	perfring_json_text(out, name);
+	perfring__json_text(out, name);
 	fputs("}}", out);
 }
 
@@ -73,14 +73,14 @@ static void put_sample(const struct perfring_profile_tables *tables, const struc
 	const char *before = "";
 
 	fprintf(out, ",\n{\"ph\":\"%c\",\"name\":", event->lasts ? 'X' : 'P');
-	perfring_json_text(out, event->name);
+	perfring__json_text(out, event->name);
 	fputs(event->lasts ? ",\"cat\":\"interval\"," : ",\"cat\":\"sample\",", out);
 	put_ids(&tables->threads[sample->thread], out);
 	fputs(",\"ts\":", out);
-	perfring_view_put_time(out, perfring_view_since(origin, sample->time), MICROSECOND);
+	perfring__view_put_time(out, perfring__view_since(origin, sample->time), MICROSECOND);
 	if (event->lasts) {
 		fputs(",\"dur\":", out);
-		perfring_view_put_time(out, sample->weight, MICROSECOND);
+		perfring__view_put_time(out, sample->weight, MICROSECOND);
 	}
 	if (sample->stack != PERFRING_PROFILE_NONE)
 		fprintf(out, ",\"sf\":%" PRIu32, sample->stack);
@@ -100,41 +100,41 @@ static void put_loss(const struct perfring_profile_tables *tables, const struct 
 	bool is_of_thread = loss->thread != PERFRING_PROFILE_NONE;
 
 	fprintf(out, ",\n{\"ph\":\"i\",\"s\":\"%c\",\"name\":\"%s\",\"cat\":\"loss\",", is_of_thread ? 't' : 'g',
-		perfring_view_loss_name(loss->kind));
+		perfring__view_loss_name(loss->kind));
 	if (is_of_thread)
 		put_ids(&tables->threads[loss->thread], out);
 	else
 		fputs("\"pid\":0,\"tid\":0", out);
 	fputs(",\"ts\":", out);
-	perfring_view_put_time(out, perfring_view_since(origin, loss->time), MICROSECOND);
+	perfring__view_put_time(out, perfring__view_since(origin, loss->time), MICROSECOND);
 	fprintf(out, ",\"args\":{\"count\":%" PRIu64, loss->count);
-	perfring_view_put_loss(out, tables, loss);
+	perfring__view_put_loss(out, tables, loss);
 	fputs("}}", out);
 }
 
 static void put_heads(const struct perfring_profile_tables *tables, uint64_t origin, FILE *out)
 {
 	fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"perfring\",\"title\":", out);
-	perfring_view_put_title(out, tables);
+	perfring__view_put_title(out, tables);
 	fputs(",\"host\":", out);
-	perfring_json_text(out, tables->host);
+	perfring__json_text(out, tables->host);
 	fprintf(out, ",\"start\":\"%" PRIu64 "\"", origin);
 	if (tables->epoch)
 		fprintf(out, ",\"since 1970\":\"%" PRIu64 "\"", tables->epoch + origin);
 	putc_unlocked('}', out);
 }
 
-int perfring_write_chrome(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			  FILE *out)
+int perfring__write_chrome(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			   FILE *out)
 {
-	uint64_t origin = perfring_view_origin(tables);
+	uint64_t origin = perfring__view_origin(tables);
 
 	put_heads(tables, origin, out);
 	put_stacks(tables, out);
 	fputs(",\n\"traceEvents\":[", out);
 	put_names(tables, out);
 	for (uint64_t i = 0; i < tables->sample_count && !ferror(out); i++)
-		if (perfring_view_has_event(view, tables->samples[i].event))
+		if (perfring__view_has_event(view, tables->samples[i].event))
 			put_sample(tables, view, &tables->samples[i], origin, out);
 	for (uint32_t i = 0; i < tables->loss_count && !ferror(out); i++)
 		put_loss(tables, &tables->losses[i], origin, out);

@@ -70,7 +70,7 @@ static void put_stack(struct lines *lines, const struct perfring_profile_tables 
 		path[depth++] = tables->frames[tables->stacks[stack].frame].function;
 	while (depth--) {
 		put_char(lines, ';');
-		put(lines, perfring_view_label(&tables->functions[path[depth]], label, sizeof(label)), false);
+		put(lines, perfring__view_label(&tables->functions[path[depth]], label, sizeof(label)), false);
 	}
 }
 
@@ -99,11 +99,11 @@ static int compare(const void *a, const void *b, void *text)
 	return order ? order : one->length < other->length ? -1 : one->length > other->length;
 }
 
-int perfring_write_collapsed(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			     FILE *out)
+int perfring__write_collapsed(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			      FILE *out)
 {
 	struct lines lines = {.text = NULL};
-	uint32_t *path = perfring_view_path(tables);
+	uint32_t *path = perfring__view_path(tables);
 
 	lines.failed = !path;
 	for (uint32_t i = 0; !lines.failed && i < tables->weight_count; i++) {
@@ -111,11 +111,11 @@ int perfring_write_collapsed(const struct perfring_profile_tables *tables, const
 		const struct perfring_profile_thread *thread = &tables->threads[weight->thread];
 		size_t at = lines.size;
 
-		if (!perfring_view_has(view, weight))
+		if (!perfring__view_has(view, weight))
 			continue;
 		put(&lines, thread->comm ? thread->comm : "[unknown]", true);
 		put_stack(&lines, tables, weight->stack, path);
-		add(&lines, at, perfring_view_number(view, weight));
+		add(&lines, at, perfring__view_number(view, weight));
 	}
 	if (!lines.failed && lines.count)
 		qsort_r(lines.list, lines.count, sizeof(*lines.list), compare, lines.text);
@@ -124,7 +124,7 @@ int perfring_write_collapsed(const struct perfring_profile_tables *tables, const
 		uint64_t number = line->number;
 
 		while (i + 1 < lines.count && !compare(line, &lines.list[i + 1], lines.text))
-			number = perfring_view_plus(number, lines.list[++i].number);
+			number = perfring__view_plus(number, lines.list[++i].number);
 		fwrite(lines.text + line->at, 1, line->length, out);
 		fprintf(out, " %" PRIu64 "\n", number);
 	}
@@ -133,7 +133,7 @@ int perfring_write_collapsed(const struct perfring_profile_tables *tables, const
 		if (tables->lost[kind])
 			fprintf(out, "[lost %" PRIu64 " %s] %" PRIu64 "\n", tables->lost[kind],
 				kind == PERFRING_PROFILE_LOST_RECORDS ? "records" : "samples",
-				perfring_view_lost(tables, view, kind));
+				perfring__view_lost(tables, view, kind));
 	free(path);
 	free(lines.list);
 	free(lines.text);

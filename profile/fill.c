@@ -97,7 +97,8 @@ static int copy_name(const struct perfring_profile_fill *fill, uint32_t index, c
 static int reserve_event(struct perfring_profile_fill *fill, uint32_t index)
 {
 	while (fill->event_count <= index) {
-		if (perfring_os_array_grow(&fill->events, fill->event_count, &fill->event_capacity, sizeof(*fill->events)))
+		if (perfring__os_array_grow(&fill->events, fill->event_count, &fill->event_capacity,
+					    sizeof(*fill->events)))
 			return -ENOMEM;
 		fill->events[fill->event_count++] = (struct event){.index = PERFRING_PROFILE_NONE};
 	}
@@ -126,7 +127,7 @@ static struct event *event_of(struct perfring_profile_fill *fill, const struct p
 	event->is_waking = attr && attr->type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, PERFRING_PROFILE_WAKING);
 	event->period = attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
 	if (event->is_waking)
-		perfring_waking_find(&event->fields, fill->options.file);
+		perfring__waking_find(&event->fields, fill->options.file);
 	return event;
 }
 
@@ -240,7 +241,8 @@ static int take_waking(struct perfring_profile_fill *fill, const struct event *e
 	int64_t index;
 	uint32_t tid;
 
-	if (!(sample->present & PERFRING_SAMPLE_RAW) || !perfring_waking_read(&event->fields, &sample->raw, &tid, &flags))
+	if (!(sample->present & PERFRING_SAMPLE_RAW) ||
+	    !perfring__waking_read(&event->fields, &sample->raw, &tid, &flags))
 		return 0;
 	wait = perfring_waits_find(fill->waits, tid);
 	if (!wait || wait->is_ready || wait->own[OWN_WOKEN])
@@ -340,7 +342,7 @@ static int take_event(struct perfring_profile_fill *fill, const struct perfring_
 	ret = is_shown(fill, sample);
 	if (ret <= 0)
 		return ret;
-	ret = perfring_chains_find(fill->chains, fill->profile, sample, &one.stack, &is_truncated);
+	ret = perfring__chains_find(fill->chains, fill->profile, sample, &one.stack, &is_truncated);
 	if (ret || (one.stack == PERFRING_PROFILE_NONE && fill->filter.frames))
 		return ret;
 	thread = add_thread(fill, sample);
@@ -398,7 +400,7 @@ int perfring_profile_fill_stack(struct perfring_profile_fill *fill, const struct
 {
 	bool is_truncated;
 
-	return perfring_chains_find(fill->chains, fill->profile, sample, stack, &is_truncated);
+	return perfring__chains_find(fill->chains, fill->profile, sample, stack, &is_truncated);
 }
 
 /* ---- other records ---- */
@@ -494,7 +496,7 @@ void perfring_profile_fill_renew(struct perfring_profile_fill *fill, struct perf
 {
 	fill->profile = profile;
 	fill->counts = (struct perfring_profile_fill_counts){.samples = 0};
-	perfring_chains_renew(fill->chains);
+	perfring__chains_renew(fill->chains);
 	forget_threads(fill);
 	perfring_waits_forget(fill->waits);
 	for (uint32_t i = 0; i < fill->event_count; i++)
@@ -525,7 +527,9 @@ static int open_all(struct perfring_profile_fill *fill)
 		error = perfring_waits_open(&fill->waits);
 	if (!error && fill->formats)
 		error = perfring_split_open(&fill->split, fill->formats);
-	return error ? error : perfring_chains_open(&fill->chains, fill->names, &fill->options, perfring_filter_modes(&fill->filter));
+	return error ? error
+		     : perfring__chains_open(&fill->chains, fill->names, &fill->options,
+					     perfring_filter_modes(&fill->filter));
 }
 
 int perfring_profile_fill_open(struct perfring_profile_fill **result, struct perfring_profile *profile,
@@ -560,7 +564,7 @@ void perfring_profile_fill_close(struct perfring_profile_fill *fill)
 {
 	if (!fill)
 		return;
-	perfring_chains_close(fill->chains);
+	perfring__chains_close(fill->chains);
 	perfring_split_close(fill->split);
 	perfring_names_close(fill->own_names);
 	for (uint32_t i = 0; i < fill->event_count; i++)

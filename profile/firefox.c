@@ -105,7 +105,7 @@ static bool order_samples(struct writer *writer)
 		return false;
 	writer->order = malloc(((size_t)tables->sample_count + 1) * sizeof(*writer->order));
 	for (uint64_t i = 0; writer->order && i < tables->sample_count; i++)
-		if (perfring_view_has_event(writer->view, tables->samples[i].event))
+		if (perfring__view_has_event(writer->view, tables->samples[i].event))
 			writer->order[writer->ordered++] = i;
 	if (writer->order)
 		qsort_r(writer->order, (size_t)writer->ordered, sizeof(*writer->order), compare_samples,
@@ -176,7 +176,7 @@ static void put_group(struct writer *writer, uint32_t group, const char *none)
 
 static void put_ms(struct writer *writer, uint64_t time)
 {
-	perfring_view_put_time(writer->out, perfring_view_since(writer->origin, time), MILLISECOND);
+	perfring__view_put_time(writer->out, perfring__view_since(writer->origin, time), MILLISECOND);
 }
 
 /* ---- tables that all threads share ---- */
@@ -190,23 +190,23 @@ static void put_texts(struct writer *writer)
 
 	fputs("\"stringArray\":[", out);
 	for (uint32_t i = 0; i < tables->text_count; i++) {
-		perfring_json_text(out, tables->texts[i]);
+		perfring__json_text(out, tables->texts[i]);
 		putc_unlocked(',', out);
 	}
 	for (uint32_t i = 0; i < tables->function_count; i++) {
 		if (writer->labels[i] == PERFRING_PROFILE_NONE)
 			continue;
-		perfring_json_text(out, perfring_view_label(&tables->functions[i], label, sizeof(label)));
+		perfring__json_text(out, perfring__view_label(&tables->functions[i], label, sizeof(label)));
 		putc_unlocked(',', out);
 	}
 	for (uint32_t i = 0; i < tables->event_count; i++) {
-		perfring_json_text(out, tables->events[i].name);
+		perfring__json_text(out, tables->events[i].name);
 		putc_unlocked(',', out);
 	}
 	for (uint32_t kind = 0; kind < PERFRING_PROFILE_LOSS_COUNT; kind++) {
 		if (kind)
 			putc_unlocked(',', out);
-		perfring_json_text(out, perfring_view_loss_name(kind));
+		perfring__json_text(out, perfring__view_loss_name(kind));
 	}
 	putc_unlocked(']', out);
 }
@@ -400,20 +400,20 @@ static void put_guid(FILE *out, const char *build_id)
 
 static void put_library(FILE *out, const struct perfring_profile_function *function)
 {
-	const char *name = perfring_view_short_name(function->object);
+	const char *name = perfring__view_short_name(function->object);
 
 	fputs("{\"name\":", out);
-	perfring_json_text(out, name);
+	perfring__json_text(out, name);
 	fputs(",\"path\":", out);
-	perfring_json_text(out, function->object);
+	perfring__json_text(out, function->object);
 	fputs(",\"debugName\":", out);
-	perfring_json_text(out, name);
+	perfring__json_text(out, name);
 	fputs(",\"debugPath\":", out);
-	perfring_json_text(out, function->object);
+	perfring__json_text(out, function->object);
 	fputs(",\"breakpadId\":\"", out);
 	put_guid(out, function->build_id ? function->build_id : "");
 	fputs("\",\"codeId\":", out);
-	perfring_json_text(out, function->build_id);
+	perfring__json_text(out, function->build_id);
 	fputs(",\"arch\":\"\"}", out);
 }
 
@@ -454,10 +454,10 @@ static void put_extra(struct writer *writer)
 	put_entry(out, ",", "truncated stacks", tables->truncated);
 	put_entry(out, ",", "samples that are not listed", tables->unlisted);
 	for (uint32_t kind = 0; kind < PERFRING_PROFILE_LOSS_COUNT; kind++)
-		put_entry(out, ",", perfring_view_loss_name(kind), tables->lost[kind]);
+		put_entry(out, ",", perfring__view_loss_name(kind), tables->lost[kind]);
 	if (tables->host) {
 		fputs(",{\"label\":\"host\",\"format\":\"string\",\"value\":", out);
-		perfring_json_text(out, tables->host);
+		perfring__json_text(out, tables->host);
 		putc_unlocked('}', out);
 	}
 	fputs("]}]", out);
@@ -469,11 +469,11 @@ static void put_meta(struct writer *writer)
 	FILE *out = writer->out;
 
 	fputs("{\"meta\":{\"version\":24,\"preprocessedProfileVersion\":66,\"product\":", out);
-	perfring_json_text(out, tables->command ? tables->command : "perfring");
+	perfring__json_text(out, tables->command ? tables->command : "perfring");
 	fputs(",\"importedFrom\":\"perfring\",\"startTime\":", out);
-	perfring_view_put_time(out, tables->epoch ? tables->epoch + writer->origin : 0, MILLISECOND);
+	perfring__view_put_time(out, tables->epoch ? tables->epoch + writer->origin : 0, MILLISECOND);
 	fputs(",\"interval\":", out);
-	perfring_view_put_time(out, find_interval(tables), MILLISECOND);
+	perfring__view_put_time(out, find_interval(tables), MILLISECOND);
 	fputs(",\n\"processType\":0,\"stackwalk\":1,\"debug\":false,\"toolkit\":\"\",\"oscpu\":\"Linux\",\"symbolicated\":true,"
 	      "\"usesOnlyOneStackType\":true,\"sourceCodeIsNotOnSearchfox\":true,"
 	      "\"extensions\":{\"length\":0,\"baseURL\":[],\"id\":[],\"name\":[]},"
@@ -525,7 +525,7 @@ static void put_sample_weight(struct writer *writer, uint64_t i)
 
 static void put_sample_ms(struct writer *writer, uint64_t i)
 {
-	perfring_view_put_time(writer->out, sample_at(writer, i)->weight, MILLISECOND);
+	perfring__view_put_time(writer->out, sample_at(writer, i)->weight, MILLISECOND);
 }
 
 static void put_marker_name(struct writer *writer, uint64_t i)
@@ -538,7 +538,7 @@ static uint64_t end_of(const struct writer *writer, uint64_t i)
 {
 	const struct perfring_profile_sample *sample = sample_at(writer, i);
 
-	return perfring_view_plus(sample->time > writer->origin ? sample->time : writer->origin, sample->weight);
+	return perfring__view_plus(sample->time > writer->origin ? sample->time : writer->origin, sample->weight);
 }
 
 static void put_marker_end(struct writer *writer, uint64_t i)
@@ -576,7 +576,7 @@ static void put_loss_data(struct writer *writer, uint64_t i)
 	const struct perfring_profile_loss *loss = &writer->tables->losses[i];
 
 	fprintf(writer->out, "{\"type\":\"loss\",\"count\":%" PRIu64, loss->count);
-	perfring_view_put_loss(writer->out, writer->tables, loss);
+	perfring__view_put_loss(writer->out, writer->tables, loss);
 	putc_unlocked('}', writer->out);
 }
 
@@ -649,12 +649,12 @@ static void begin_thread(struct writer *writer, const struct perfring_profile_th
 	snprintf(name, sizeof(name), "%.100s%s%.200s", thread->comm ? thread->comm : "[unknown]", event ? ": " : "",
 		 event ? event : "");
 	fprintf(out, "%s\n{\"name\":", writer->comma);
-	perfring_json_text(out, name);
+	perfring__json_text(out, name);
 	writer->comma = ",";
 	fprintf(out, ",\"isMainThread\":%s,\"pid\":\"%" PRId32 "\",\"tid\":\"%" PRId32 "\",\"processName\":",
 		thread->pid == thread->tid ? "true" : "false", (int32_t)thread->pid, (int32_t)thread->tid);
-	perfring_json_text(out,
-			   thread->process_comm ? thread->process_comm : (thread->comm ? thread->comm : "[unknown]"));
+	perfring__json_text(out,
+			    thread->process_comm ? thread->process_comm : (thread->comm ? thread->comm : "[unknown]"));
 	fputs(",\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":",
 	      out);
 	put_ms(writer, thread->first);
@@ -754,13 +754,13 @@ static void put_threads(struct writer *writer)
 	putc_unlocked(']', writer->out);
 }
 
-int perfring_write_firefox(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			   FILE *out)
+int perfring__write_firefox(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			    FILE *out)
 {
 	struct writer writer = {
-		.tables = tables, .view = view, .out = out, .origin = perfring_view_origin(tables), .comma = ""};
-	bool has_all = !perfring_view_group(&writer.objects, tables, perfring_view_object_key) &&
-		       !perfring_view_group(&writer.files, tables, perfring_view_file_key) && find_labels(&writer) &&
+		.tables = tables, .view = view, .out = out, .origin = perfring__view_origin(tables), .comma = ""};
+	bool has_all = !perfring__view_group(&writer.objects, tables, perfring__view_object_key) &&
+		       !perfring__view_group(&writer.files, tables, perfring__view_file_key) && find_labels(&writer) &&
 		       find_depths(&writer) && order_samples(&writer);
 
 	if (has_all) {
@@ -771,8 +771,8 @@ int perfring_write_firefox(const struct perfring_profile_tables *tables, const s
 		put_threads(&writer);
 		fputs("}\n", out);
 	}
-	perfring_view_ungroup(&writer.objects);
-	perfring_view_ungroup(&writer.files);
+	perfring__view_ungroup(&writer.objects);
+	perfring__view_ungroup(&writer.files);
 	free(writer.labels);
 	free(writer.depths);
 	free(writer.order);

@@ -28,7 +28,7 @@ static const char *const colours[] = {
 static void put_member(FILE *out, const char *before, const char *name, const char *text)
 {
 	fprintf(out, "%s\"%s\":", before, name);
-	perfring_json_page_text(out, text);
+	perfring__json_page_text(out, text);
 }
 
 static void put_id(FILE *out, uint32_t id)
@@ -62,7 +62,7 @@ static void put_heads(const struct perfring_profile_tables *tables, FILE *out)
 		fputs(i ? ",[" : "[", out);
 		put_id(out, thread->tid == PERFRING_PROFILE_NONE ? thread->tid : thread->pid);
 		put_id(out, thread->tid);
-		perfring_json_page_text(out, thread->comm ? thread->comm : "[unknown]");
+		perfring__json_page_text(out, thread->comm ? thread->comm : "[unknown]");
 		putc_unlocked(']', out);
 	}
 }
@@ -77,7 +77,7 @@ static void put_profile(const struct perfring_profile_tables *tables, const char
 	fputs("],\n\"texts\":[", out);
 	for (uint32_t i = 0; i < tables->text_count && !ferror(out); i++) {
 		fputs(i ? ",\n" : "", out);
-		perfring_json_page_text(out, tables->texts[i]);
+		perfring__json_page_text(out, tables->texts[i]);
 	}
 	fputs("],\n\"functions\":[", out);
 	for (uint32_t i = 0; i < tables->function_count && !ferror(out); i++) {
@@ -136,7 +136,7 @@ int perfring_profile_write_flame(const struct perfring_profile *profile, const s
 		return -EINVAL;
 	if (!title)
 		title = tables.command ? tables.command : "profile";
-	fwrite(perfring_flame_begin, 1, perfring_flame_begin_size, out);
+	fwrite(perfring__flame_begin, 1, perfring__flame_begin_size, out);
 	put_member(out, "{", "title", title);
 	fprintf(out,
 		",\"settings\":{\"event\":%" PRIu32 ",\"weigh\":\"%s\",\"colours\":\"%s\",\"width\":%" PRIu32
@@ -154,12 +154,12 @@ int perfring_profile_write_flame(const struct perfring_profile *profile, const s
 	}
 	fputs(",\n\"time\":", out);
 	if (flame->over_time)
-		error = perfring_timeline_write(&tables, out);
+		error = perfring__timeline_write(&tables, out);
 	else
 		fputs("null", out);
 	putc_unlocked('}', out);
 	if (error)
 		return error;
-	fwrite(perfring_flame_end, 1, perfring_flame_end_size, out);
+	fwrite(perfring__flame_end, 1, perfring__flame_end_size, out);
 	return fflush(out) || ferror(out) ? (errno ? -errno : -EIO) : 0;
 }

@@ -5,7 +5,7 @@
 #ifndef PERFRING_PROFILE_FLAME_H
 #define PERFRING_PROFILE_FLAME_H
 
-extern const unsigned char perfring_flame_begin[], perfring_flame_end[];
-extern const unsigned long perfring_flame_begin_size, perfring_flame_end_size;
+extern const unsigned char perfring__flame_begin[], perfring__flame_end[];
+extern const unsigned long perfring__flame_begin_size, perfring__flame_end_size;
 
 #endif

@@ -29,7 +29,7 @@ static void pack(z_stream *stream, int flush, FILE *out)
 	} while (!stream->avail_out && !ferror(out));
 }
 
-int perfring_gzip_write(FILE *out, const void *bytes, size_t size)
+int perfring__gzip_write(FILE *out, const void *bytes, size_t size)
 {
 	z_stream stream = {.next_in = (Bytef *)(uintptr_t)bytes};
 
@@ -45,7 +45,7 @@ int perfring_gzip_write(FILE *out, const void *bytes, size_t size)
 	return 0;
 }
 #else
-int perfring_gzip_write(FILE *out, const void *bytes, size_t size)
+int perfring__gzip_write(FILE *out, const void *bytes, size_t size)
 {
 	fwrite(bytes, 1, size, out);
 	return 0;

@@ -10,6 +10,6 @@
 
 /* Writes the bytes as one member of gzip (RFC 1952), equal ones for equal bytes; without zlib as they are.  Returns 0 or -ENOMEM; the
  * stream has errors of writing. */
-int perfring_gzip_write(FILE *out, const void *bytes, size_t size);
+int perfring__gzip_write(FILE *out, const void *bytes, size_t size);
 
 #endif

@@ -22,13 +22,13 @@ static void put_frame(const struct perfring_profile_tables *tables, uint32_t ind
 	const struct perfring_profile_function *function = &tables->functions[frame->function];
 
 	fputs("{\"function\":", out);
-	perfring_json_text(out, function->name);
+	perfring__json_text(out, function->name);
 	fputs(",\"object\":", out);
-	perfring_json_text(out, function->object);
+	perfring__json_text(out, function->object);
 	fprintf(out, ",\"kind\":\"%s\",\"address\":\"0x%" PRIx64 "\"", kinds[function->kind], frame->address);
 	if (function->file) {
 		fputs(",\"file\":", out);
-		perfring_json_text(out, function->file);
+		perfring__json_text(out, function->file);
 		fprintf(out, ",\"line\":%" PRIu32, frame->line);
 	}
 	putc_unlocked('}', out);
@@ -42,13 +42,13 @@ static void put_sample(const struct perfring_profile_tables *tables, const struc
 	const char *before = "";
 
 	fputs("{\"event\":", out);
-	perfring_json_text(out, tables->events[sample->event].name);
+	perfring__json_text(out, tables->events[sample->event].name);
 	if (sample->time)
 		fprintf(out, ",\"time\":\"%" PRIu64 "\"", sample->time);
 	if (thread->tid != PERFRING_PROFILE_NONE)
 		fprintf(out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, thread->pid, thread->tid);
 	fputs(",\"comm\":", out);
-	perfring_json_text(out, thread->comm);
+	perfring__json_text(out, thread->comm);
 	if (sample->cpu != PERFRING_PROFILE_NONE)
 		fprintf(out, ",\"cpu\":%" PRIu32, sample->cpu);
 	fprintf(out, ",\"weight\":\"%" PRIu64 "\",\"stack\":[", sample->weight);
@@ -60,19 +60,19 @@ static void put_sample(const struct perfring_profile_tables *tables, const struc
 	fputs("]}\n", out);
 }
 
-int perfring_write_json_lines(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			      FILE *out)
+int perfring__write_json_lines(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			       FILE *out)
 {
 	for (uint64_t i = 0; i < tables->sample_count && !ferror(out); i++)
-		if (perfring_view_has_event(view, tables->samples[i].event))
+		if (perfring__view_has_event(view, tables->samples[i].event))
 			put_sample(tables, &tables->samples[i], out);
 	for (uint32_t i = 0; i < tables->loss_count; i++) {
 		const struct perfring_profile_loss *loss = &tables->losses[i];
 
-		fprintf(out, "{\"%s\":\"%" PRIu64 "\"", perfring_view_loss_name(loss->kind), loss->count);
+		fprintf(out, "{\"%s\":\"%" PRIu64 "\"", perfring__view_loss_name(loss->kind), loss->count);
 		if (loss->time)
 			fprintf(out, ",\"time\":\"%" PRIu64 "\"", loss->time);
-		perfring_view_put_loss(out, tables, loss);
+		perfring__view_put_loss(out, tables, loss);
 		fputs("}\n", out);
 	}
 	return 0;

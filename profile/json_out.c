@@ -50,12 +50,12 @@ static void put_text(FILE *out, const char *text, bool is_in_page)
 	putc_unlocked('"', out);
 }
 
-void perfring_json_text(FILE *out, const char *text)
+void perfring__json_text(FILE *out, const char *text)
 {
 	put_text(out, text, false);
 }
 
-void perfring_json_page_text(FILE *out, const char *text)
+void perfring__json_page_text(FILE *out, const char *text)
 {
 	put_text(out, text, true);
 }

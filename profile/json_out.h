@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 /* The text in quotes; NULL: null.  Bytes that are no UTF-8 become U+FFFD. */
-void perfring_json_text(FILE *out, const char *text);
+void perfring__json_text(FILE *out, const char *text);
 
 /* The same in a script of an HTML page, which no text ends: '<' is written as an escape. */
-void perfring_json_page_text(FILE *out, const char *text);
+void perfring__json_page_text(FILE *out, const char *text);
 
 #endif

@@ -143,7 +143,7 @@ static void put_comments(struct writer *writer)
 	for (unsigned kind = 0; kind < PERFRING_PROFILE_LOSS_COUNT; kind++) {
 		if (!tables->lost[kind])
 			continue;
-		snprintf(text, sizeof(text), "%s: %" PRIu64, perfring_view_loss_name(kind), tables->lost[kind]);
+		snprintf(text, sizeof(text), "%s: %" PRIu64, perfring__view_loss_name(kind), tables->lost[kind]);
 		put_number(&writer->out, 13, add_text(writer, text));
 	}
 	if (tables->epoch)
@@ -161,7 +161,7 @@ static void put_label(struct writer *writer, uint64_t key, unsigned field, uint6
 
 static struct location *location_at(const struct writer *writer, uint32_t i)
 {
-	return perfring_table_at(&writer->locations, i);
+	return perfring__table_at(&writer->locations, i);
 }
 
 static bool is_inlined(const struct perfring_profile_tables *tables, uint32_t frame)
@@ -173,7 +173,7 @@ static bool is_inlined(const struct perfring_profile_tables *tables, uint32_t fr
 static int find_locations(struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
-	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring_os_hash_factor(writer)};
+	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring__os_hash_factor(writer)};
 
 	writer->locations = (struct perfring_table){.size = sizeof(struct location),
 						    .key_size = offsetof(struct location, inlined)};
@@ -193,7 +193,7 @@ static int find_locations(struct writer *writer)
 			key.outer = PERFRING_PROFILE_NONE;
 			key.inlined = 0;
 		}
-		location = perfring_table_add(&writer->locations, &budget, &key, true);
+		location = perfring__table_add(&writer->locations, &budget, &key, true);
 		if (location < 0)
 			return -ENOMEM;
 		writer->location_of[i] = (uint32_t)location;
@@ -268,7 +268,7 @@ static uint32_t find_main(const struct writer *writer)
 	uint32_t i = 0;
 
 	while (i < writer->objects.count &&
-	       !(comm && !strncmp(perfring_view_short_name(tables->functions[writer->objects.first[i]].object), comm,
+	       !(comm && !strncmp(perfring__view_short_name(tables->functions[writer->objects.first[i]].object), comm,
 				  COMM_MAX)))
 		i++;
 	return i;
@@ -351,15 +351,15 @@ static uint64_t *add_comms(struct writer *writer)
 	return comms;
 }
 
-int perfring_write_pprof(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			 FILE *out)
+int perfring__write_pprof(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			  FILE *out)
 {
 	struct writer writer = {.tables = tables};
 	uint64_t *comms;
 	int error;
 
 	(void)view; /* all events, samples and weights, are in one file */
-	error = perfring_view_group(&writer.objects, tables, perfring_view_object_key);
+	error = perfring__view_group(&writer.objects, tables, perfring__view_object_key);
 	if (!error)
 		error = find_locations(&writer);
 	writer.out.failed = error;
@@ -378,11 +378,11 @@ int perfring_write_pprof(const struct perfring_profile_tables *tables, const str
 	for (uint32_t i = 0; i < tables->text_count; i++)
 		put_field(&writer.out, 6, tables->texts[i], strlen(tables->texts[i]));
 	writer.out.failed = writer.out.failed || writer.more.failed;
-	error = writer.out.failed ? -ENOMEM : perfring_gzip_write(out, writer.out.bytes, writer.out.size);
+	error = writer.out.failed ? -ENOMEM : perfring__gzip_write(out, writer.out.bytes, writer.out.size);
 	free(comms);
 	free(writer.location_of);
-	perfring_table_close(&writer.locations);
-	perfring_view_ungroup(&writer.objects);
+	perfring__table_close(&writer.locations);
+	perfring__view_ungroup(&writer.objects);
 	free(writer.one.bytes);
 	free(writer.inner.bytes);
 	free(writer.more.bytes);

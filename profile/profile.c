@@ -60,13 +60,13 @@ static int add_text(struct perfring_profile *profile, const char *text, bool mus
 		return 0;
 	if (must)
 		profile->bytes.max = UINT64_MAX;
-	error = perfring_intern(&profile->bytes, text, strlen(text), &bytes);
+	error = perfring__intern(&profile->bytes, text, strlen(text), &bytes);
 	profile->bytes.max = max;
 	if (error)
 		return error;
 	if (!bytes)
 		return -ENOSPC;
-	index = perfring_table_add(&profile->texts, &profile->budget, &bytes, must);
+	index = perfring__table_add(&profile->texts, &profile->budget, &bytes, must);
 	if (index < 0)
 		return (int)index;
 	*copy = bytes;
@@ -92,11 +92,11 @@ static int64_t add_frame(struct perfring_profile *profile, const struct perfring
 		error = add_text(profile, frame->build_id, must, &function.build_id, &function.build_id_id);
 	if (error)
 		return error;
-	index = perfring_table_add(&profile->functions, &profile->budget, &function, must);
+	index = perfring__table_add(&profile->functions, &profile->budget, &function, must);
 	if (index < 0)
 		return index;
 	place.function = (uint32_t)index;
-	return perfring_table_add(&profile->frames, &profile->budget, &place, must);
+	return perfring__table_add(&profile->frames, &profile->budget, &place, must);
 }
 
 /* Makes the stack "[too many stacks]", for samples beyond the bound.  Returns 0 or -ENOMEM. */
@@ -111,7 +111,7 @@ static int make_crowded(struct perfring_profile *profile)
 	if (index < 0)
 		return (int)index;
 	stack.frame = profile->crowded_frame = (uint32_t)index;
-	index = perfring_table_add(&profile->stacks, &profile->budget, &stack, true);
+	index = perfring__table_add(&profile->stacks, &profile->budget, &stack, true);
 	if (index < 0)
 		return (int)index;
 	profile->crowded_stack = (uint32_t)index;
@@ -135,7 +135,7 @@ static void keep_callee(struct perfring_profile *profile, uint32_t caller, uint3
 	uint32_t before = profile->callee_capacity, capacity = profile->stacks.capacity;
 
 	if (caller >= before) {
-		if (perfring_os_array_resize(&profile->callees, capacity, sizeof(*profile->callees)))
+		if (perfring__os_array_resize(&profile->callees, capacity, sizeof(*profile->callees)))
 			return;
 		memset(profile->callees + before, 0, (capacity - before) * sizeof(*profile->callees));
 		profile->callee_capacity = capacity;
@@ -153,13 +153,13 @@ int64_t perfring_profile_add_stack(struct perfring_profile *profile, uint32_t ca
 	if (frame >= profile->frames.count || (caller != PERFRING_PROFILE_NONE && caller >= profile->stacks.count))
 		return -EINVAL;
 	if (caller < profile->callee_capacity && profile->callees[caller]) {
-		callee = perfring_table_at(&profile->stacks, profile->callees[caller] - 1);
+		callee = perfring__table_at(&profile->stacks, profile->callees[caller] - 1);
 		if (callee->frame == frame)
 			return profile->callees[caller] - 1;
 	}
 	if (profile->crowded_stack == PERFRING_PROFILE_NONE ||
 	    (frame != profile->crowded_frame && caller != profile->crowded_stack))
-		index = perfring_table_add(&profile->stacks, &profile->budget, &stack, false);
+		index = perfring__table_add(&profile->stacks, &profile->budget, &stack, false);
 	if (index >= 0 && caller != PERFRING_PROFILE_NONE)
 		keep_callee(profile, caller, (uint32_t)index);
 	if (index != -ENOSPC)
@@ -183,7 +183,7 @@ int64_t perfring_profile_add_event(struct perfring_profile *profile, const struc
 	error = add_text(profile, event->name, true, &key.name, &id);
 	if (!error)
 		error = add_text(profile, event->unit, true, &key.unit, &id);
-	return error ? error : perfring_table_add(&profile->events, &profile->budget, &key, true);
+	return error ? error : perfring__table_add(&profile->events, &profile->budget, &key, true);
 }
 
 static int64_t add_thread(struct perfring_profile *profile, const struct perfring_profile_thread *thread, bool must)
@@ -198,7 +198,7 @@ static int64_t add_thread(struct perfring_profile *profile, const struct perfrin
 	error = add_text(profile, thread->comm, must, &key.comm, &id);
 	if (!error)
 		error = add_text(profile, thread->process_comm, must, &key.process_comm, &id);
-	return error ? error : perfring_table_add(&profile->threads, &profile->budget, &key, must);
+	return error ? error : perfring__table_add(&profile->threads, &profile->budget, &key, must);
 }
 
 int64_t perfring_profile_add_thread(struct perfring_profile *profile, const struct perfring_profile_thread *thread)
@@ -241,7 +241,7 @@ static int list(struct perfring_profile *profile, const struct perfring_profile_
 			profile->unlisted++;
 			return 0;
 		}
-		if (perfring_os_array_resize(&profile->samples, (size_t)capacity, sizeof(*sample)))
+		if (perfring__os_array_resize(&profile->samples, (size_t)capacity, sizeof(*sample)))
 			return -ENOMEM;
 		profile->sample_capacity = capacity;
 		profile->budget.used += bytes;
@@ -260,11 +260,11 @@ static int find_weight(struct perfring_profile *profile, struct perfring_profile
 
 	if (*recent) {
 		*index = *recent - 1;
-		last = perfring_table_at(&profile->weights, (uint64_t)*index);
+		last = perfring__table_at(&profile->weights, (uint64_t)*index);
 		if (last->stack == key.stack && last->thread == key.thread && last->event == key.event)
 			return 0;
 	}
-	*index = perfring_table_add(&profile->weights, &profile->budget, &key, false);
+	*index = perfring__table_add(&profile->weights, &profile->budget, &key, false);
 	if (*index >= 0)
 		*recent = (uint32_t)*index + 1;
 	if (*index != -ENOSPC)
@@ -273,7 +273,7 @@ static int find_weight(struct perfring_profile *profile, struct perfring_profile
 	if (error)
 		return error;
 	key.stack = sample->stack = profile->crowded_stack;
-	*index = perfring_table_add(&profile->weights, &profile->budget, &key, true);
+	*index = perfring__table_add(&profile->weights, &profile->budget, &key, true);
 	return *index < 0 ? (int)*index : 0;
 }
 
@@ -294,13 +294,13 @@ int perfring_profile_add_sample(struct perfring_profile *profile, const struct p
 		error = list(profile, &sample);
 	if (error)
 		return error;
-	weight = perfring_table_at(&profile->weights, (uint64_t)index);
+	weight = perfring__table_at(&profile->weights, (uint64_t)index);
 	weight->samples++;
-	weight->weight = perfring_view_plus(weight->weight, sample.weight);
-	event = perfring_table_at(&profile->events, sample.event);
+	weight->weight = perfring__view_plus(weight->weight, sample.weight);
+	event = perfring__table_at(&profile->events, sample.event);
 	event->samples++;
-	event->weight = perfring_view_plus(event->weight, sample.weight);
-	thread = perfring_table_at(&profile->threads, sample.thread);
+	event->weight = perfring__view_plus(event->weight, sample.weight);
+	thread = perfring__table_at(&profile->threads, sample.thread);
 	span(&thread->first, &thread->last, sample.time);
 	span(&profile->first, &profile->last, sample.time);
 	if (sample.stack != PERFRING_PROFILE_NONE && sample.stack == profile->crowded_stack)
@@ -324,15 +324,15 @@ int perfring_profile_add_loss(struct perfring_profile *profile, const struct per
 	    (loss->thread != PERFRING_PROFILE_NONE && loss->thread >= profile->threads.count))
 		return -EINVAL;
 	if (profile->loss_count < PERFRING_PROFILE_LOSSES_MAX) {
-		if (perfring_os_array_grow(&profile->losses, profile->loss_count, &profile->loss_capacity,
-					   sizeof(*loss)))
+		if (perfring__os_array_grow(&profile->losses, profile->loss_count, &profile->loss_capacity,
+					    sizeof(*loss)))
 			return -ENOMEM;
 		profile->losses[profile->loss_count++] = *loss;
 	}
-	profile->lost[loss->kind] = perfring_view_plus(profile->lost[loss->kind], loss->count);
+	profile->lost[loss->kind] = perfring__view_plus(profile->lost[loss->kind], loss->count);
 	if (loss->kind == PERFRING_PROFILE_LOST_SAMPLES && loss->event != PERFRING_PROFILE_NONE) {
-		event = perfring_table_at(&profile->events, loss->event);
-		event->lost_samples = perfring_view_plus(event->lost_samples, loss->count);
+		event = perfring__table_at(&profile->events, loss->event);
+		event->lost_samples = perfring__view_plus(event->lost_samples, loss->count);
 	}
 	return 0;
 }
@@ -354,7 +354,7 @@ int perfring_profile_open(struct perfring_profile **result, const struct perfrin
 	if (!profile)
 		return -ENOMEM;
 	profile->budget.max = options->bytes_max ? options->bytes_max : PERFRING_PROFILE_BYTES_MAX;
-	profile->budget.factor = perfring_os_hash_factor(profile);
+	profile->budget.factor = perfring__os_hash_factor(profile);
 	profile->bytes.max = profile->budget.max / 4;
 	profile->budget.max -= profile->bytes.max;
 	profile->texts.size = profile->texts.key_size = sizeof(const char *);
@@ -385,14 +385,14 @@ void perfring_profile_close(struct perfring_profile *profile)
 {
 	if (!profile)
 		return;
-	perfring_table_close(&profile->texts);
-	perfring_table_close(&profile->functions);
-	perfring_table_close(&profile->frames);
-	perfring_table_close(&profile->stacks);
-	perfring_table_close(&profile->threads);
-	perfring_table_close(&profile->events);
-	perfring_table_close(&profile->weights);
-	perfring_intern_close(&profile->bytes);
+	perfring__table_close(&profile->texts);
+	perfring__table_close(&profile->functions);
+	perfring__table_close(&profile->frames);
+	perfring__table_close(&profile->stacks);
+	perfring__table_close(&profile->threads);
+	perfring__table_close(&profile->events);
+	perfring__table_close(&profile->weights);
+	perfring__intern_close(&profile->bytes);
 	free(profile->callees);
 	free(profile->samples);
 	free(profile->losses);

@@ -18,10 +18,10 @@ static void put_frames(const struct perfring_profile_tables *tables, FILE *out)
 		const struct perfring_profile_function *function = &tables->functions[i];
 
 		fputs(i ? ",{\"name\":" : "{\"name\":", out);
-		perfring_json_text(out, perfring_view_label(function, label, sizeof(label)));
+		perfring__json_text(out, perfring__view_label(function, label, sizeof(label)));
 		if (function->file || function->object) {
 			fputs(",\"file\":", out);
-			perfring_json_text(out, function->file ? function->file : function->object);
+			perfring__json_text(out, function->file ? function->file : function->object);
 		}
 		putc_unlocked('}', out);
 	}
@@ -52,9 +52,9 @@ static uint32_t put_profile(const struct perfring_profile_tables *tables, const 
 
 	while (i + count < tables->weight_count && tables->weights[order[i + count]].thread == first->thread &&
 	       tables->weights[order[i + count]].event == first->event)
-		sum = perfring_view_plus(sum, perfring_view_number(view, &tables->weights[order[i + count++]]));
+		sum = perfring__view_plus(sum, perfring__view_number(view, &tables->weights[order[i + count++]]));
 	fputs("{\"type\":\"sampled\",\"name\":", out);
-	perfring_view_put_thread(out, tables, first->thread, event->name);
+	perfring__view_put_thread(out, tables, first->thread, event->name);
 	fprintf(out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\"samples\":[",
 		is_time ? "nanoseconds" : "none", sum);
 	for (uint32_t j = 0; j < count; j++) {
@@ -64,15 +64,15 @@ static uint32_t put_profile(const struct perfring_profile_tables *tables, const 
 	}
 	fputs("],\"weights\":[", out);
 	for (uint32_t j = 0; j < count; j++)
-		fprintf(out, j ? ",%" PRIu64 : "%" PRIu64, perfring_view_number(view, &tables->weights[order[i + j]]));
+		fprintf(out, j ? ",%" PRIu64 : "%" PRIu64, perfring__view_number(view, &tables->weights[order[i + j]]));
 	fputs("]}", out);
 	return count;
 }
 
-int perfring_write_speedscope(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			      FILE *out)
+int perfring__write_speedscope(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			       FILE *out)
 {
-	uint32_t *path = perfring_view_path(tables), *order = perfring_view_order(tables), count;
+	uint32_t *path = perfring__view_path(tables), *order = perfring__view_order(tables), count;
 	const char *before = "";
 
 	if (!path || !order) {
@@ -82,7 +82,7 @@ int perfring_write_speedscope(const struct perfring_profile_tables *tables, cons
 	}
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"perfring\",\"name\":",
 	      out);
-	perfring_view_put_title(out, tables);
+	perfring__view_put_title(out, tables);
 	putc_unlocked(',', out);
 	put_frames(tables, out);
 	fputs(",\"profiles\":[", out);
@@ -90,7 +90,7 @@ int perfring_write_speedscope(const struct perfring_profile_tables *tables, cons
 		const struct perfring_profile_weight *weight = &tables->weights[order[i]];
 
 		count = 1;
-		if (!perfring_view_has(view, weight))
+		if (!perfring__view_has(view, weight))
 			continue;
 		fputs(before, out);
 		count = put_profile(tables, view, order, i, path, out);

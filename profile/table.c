@@ -18,7 +18,7 @@ static struct perfring_table_slot *slot_of(const struct perfring_table *table, u
 		struct perfring_table_slot *slot = &table->slots[i];
 
 		if (!slot->index || (slot->hash == hash && key &&
-				     !memcmp(perfring_table_at(table, slot->index - 1), key, table->key_size)))
+				     !memcmp(perfring__table_at(table, slot->index - 1), key, table->key_size)))
 			return slot;
 	}
 }
@@ -57,16 +57,16 @@ static int grow_elements(struct perfring_table *table, struct perfring_table_bud
 		return 0;
 	if (!fits(budget, bytes, must))
 		return -ENOSPC;
-	if (perfring_os_array_grow(&table->elements, table->count, &table->capacity, table->size))
+	if (perfring__os_array_grow(&table->elements, table->count, &table->capacity, table->size))
 		return -ENOMEM;
 	budget->used += (uint64_t)(table->capacity - before) * table->size;
 	return 0;
 }
 
-int64_t perfring_table_add(struct perfring_table *table, struct perfring_table_budget *budget, const void *key,
-			   bool must)
+int64_t perfring__table_add(struct perfring_table *table, struct perfring_table_budget *budget, const void *key,
+			    bool must)
 {
-	uint32_t hash = (uint32_t)(perfring_os_hash(budget->factor, key, table->key_size) >> 32);
+	uint32_t hash = (uint32_t)(perfring__os_hash(budget->factor, key, table->key_size) >> 32);
 	struct perfring_table_slot *slot;
 	int error = 0;
 
@@ -81,13 +81,13 @@ int64_t perfring_table_add(struct perfring_table *table, struct perfring_table_b
 		error = grow_elements(table, budget, must);
 	if (error)
 		return error;
-	memset(perfring_table_at(table, table->count), 0, table->size);
-	memcpy(perfring_table_at(table, table->count), key, table->key_size);
+	memset(perfring__table_at(table, table->count), 0, table->size);
+	memcpy(perfring__table_at(table, table->count), key, table->key_size);
 	*slot = (struct perfring_table_slot){hash, ++table->count};
 	return table->count - 1;
 }
 
-void perfring_table_close(struct perfring_table *table)
+void perfring__table_close(struct perfring_table *table)
 {
 	free(table->elements);
 	free(table->slots);

@@ -32,11 +32,11 @@ struct perfring_table {
 
 /* The index of the element with this key, which is added if there is none: 0 after its key.  must: also above the budget.
  * Returns -ENOSPC above the budget, -ENOMEM. */
-int64_t perfring_table_add(struct perfring_table *table, struct perfring_table_budget *budget, const void *key,
-			   bool must);
-void perfring_table_close(struct perfring_table *table);
+int64_t perfring__table_add(struct perfring_table *table, struct perfring_table_budget *budget, const void *key,
+			    bool must);
+void perfring__table_close(struct perfring_table *table);
 
-static inline void *perfring_table_at(const struct perfring_table *table, uint64_t index)
+static inline void *perfring__table_at(const struct perfring_table *table, uint64_t index)
 {
 	return table->elements + index * table->size;
 }

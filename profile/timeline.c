@@ -194,7 +194,7 @@ static bool look_up(struct lookup *lookup)
 	return true;
 }
 
-int perfring_timeline_write(const struct perfring_profile_tables *tables, FILE *out)
+int perfring__timeline_write(const struct perfring_profile_tables *tables, FILE *out)
 {
 	struct lookup lookup = {.tables = tables, .unit = UNIT};
 	uint64_t length = tables->last > tables->first ? tables->last - tables->first : 0, last = 0;

@@ -9,6 +9,6 @@
 #include <perfring/profile.h>
 
 /* tables: of a profile with PERFRING_PROFILE_SAMPLES.  Returns 0; -ENOMEM, -E2BIG (2^32 samples); errors of writing are in `out`. */
-int perfring_timeline_write(const struct perfring_profile_tables *tables, FILE *out);
+int perfring__timeline_write(const struct perfring_profile_tables *tables, FILE *out);
 
 #endif

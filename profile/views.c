@@ -13,7 +13,7 @@
 #include "os/hash.h"
 #include "table.h"
 
-const char *perfring_view_loss_name(uint32_t kind)
+const char *perfring__view_loss_name(uint32_t kind)
 {
 	static const char *const names[] = {
 		[PERFRING_PROFILE_LOST_RECORDS] = "lost records",
@@ -25,8 +25,8 @@ const char *perfring_view_loss_name(uint32_t kind)
 	return names[kind];
 }
 
-uint64_t perfring_view_lost(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
-			    unsigned kind)
+uint64_t perfring__view_lost(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			     unsigned kind)
 {
 	double weight = 0, samples = 0, lost = (double)tables->lost[kind];
 
@@ -40,20 +40,20 @@ uint64_t perfring_view_lost(const struct perfring_profile_tables *tables, const 
 	return lost < 1 ? 1 : lost < 0x1p63 ? (uint64_t)lost : UINT64_C(1) << 63;
 }
 
-const char *perfring_view_short_name(const char *path)
+const char *perfring__view_short_name(const char *path)
 {
 	const char *slash = path && *path != '[' ? strrchr(path, '/') : NULL;
 
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-const char *perfring_view_label(const struct perfring_profile_function *function, char *buffer, size_t size)
+const char *perfring__view_label(const struct perfring_profile_function *function, char *buffer, size_t size)
 {
 	const char *object;
 
 	if (function->name)
 		return function->name;
-	object = perfring_view_short_name(function->object);
+	object = perfring__view_short_name(function->object);
 	if (!object)
 		return "[unknown]";
 	if (*object == '[')
@@ -64,7 +64,7 @@ const char *perfring_view_label(const struct perfring_profile_function *function
 
 /* ---- what formats share ---- */
 
-uint32_t *perfring_view_path(const struct perfring_profile_tables *tables)
+uint32_t *perfring__view_path(const struct perfring_profile_tables *tables)
 {
 	uint32_t most = 0, *depths = calloc((size_t)tables->stack_count + 1, sizeof(*depths)), *path;
 
@@ -94,7 +94,7 @@ static int compare_weights(const void *a, const void *b, void *of)
 	return i < j ? -1 : i > j;
 }
 
-uint32_t *perfring_view_order(const struct perfring_profile_tables *tables)
+uint32_t *perfring__view_order(const struct perfring_profile_tables *tables)
 {
 	uint32_t *order = calloc((size_t)tables->weight_count + 1, sizeof(*order));
 
@@ -106,7 +106,7 @@ uint32_t *perfring_view_order(const struct perfring_profile_tables *tables)
 	return order;
 }
 
-void perfring_view_put_title(FILE *out, const struct perfring_profile_tables *tables)
+void perfring__view_put_title(FILE *out, const struct perfring_profile_tables *tables)
 {
 	char text[512];
 	size_t used = (size_t)snprintf(text, sizeof(text), "%.200s", tables->command ? tables->command : "perfring");
@@ -114,30 +114,30 @@ void perfring_view_put_title(FILE *out, const struct perfring_profile_tables *ta
 	for (unsigned kind = 0; kind < PERFRING_PROFILE_LOSS_COUNT; kind++)
 		if (tables->lost[kind])
 			used += (size_t)snprintf(text + used, sizeof(text) - used, ", %s: %" PRIu64,
-						 perfring_view_loss_name(kind), tables->lost[kind]);
-	perfring_json_text(out, text);
+						 perfring__view_loss_name(kind), tables->lost[kind]);
+	perfring__json_text(out, text);
 }
 
-void perfring_view_put_thread(FILE *out, const struct perfring_profile_tables *tables, uint32_t thread,
-			      const char *what)
+void perfring__view_put_thread(FILE *out, const struct perfring_profile_tables *tables, uint32_t thread,
+			       const char *what)
 {
 	const struct perfring_profile_thread *one = &tables->threads[thread];
 	char text[512];
 
 	snprintf(text, sizeof(text), "%.100s %" PRId32 "/%" PRId32 "%s%.200s", one->comm ? one->comm : "[unknown]",
 		 (int32_t)one->pid, (int32_t)one->tid, what ? ": " : "", what ? what : "");
-	perfring_json_text(out, text);
+	perfring__json_text(out, text);
 }
 
-void perfring_view_put_loss(FILE *out, const struct perfring_profile_tables *tables,
-			    const struct perfring_profile_loss *loss)
+void perfring__view_put_loss(FILE *out, const struct perfring_profile_tables *tables,
+			     const struct perfring_profile_loss *loss)
 {
 	if (loss->cpu != PERFRING_PROFILE_NONE)
 		fprintf(out, ",\"cpu\":%" PRIu32, loss->cpu);
 	if (loss->event == PERFRING_PROFILE_NONE)
 		return;
 	fputs(",\"event\":", out);
-	perfring_json_text(out, tables->events[loss->event].name);
+	perfring__json_text(out, tables->events[loss->event].name);
 }
 
 static void put_without(FILE *out, const char *text, unsigned char last)
@@ -146,34 +146,34 @@ static void put_without(FILE *out, const char *text, unsigned char last)
 		putc_unlocked((unsigned char)*text <= last || *text == 0x7f ? '_' : *text, out);
 }
 
-void perfring_view_put_line(FILE *out, const char *text)
+void perfring__view_put_line(FILE *out, const char *text)
 {
 	put_without(out, text, ' ' - 1);
 }
 
-void perfring_view_put_word(FILE *out, const char *text)
+void perfring__view_put_word(FILE *out, const char *text)
 {
 	put_without(out, text, ' ');
 }
 
 /* ---- functions by what they share ---- */
 
-uint64_t perfring_view_object_key(const struct perfring_profile_function *function)
+uint64_t perfring__view_object_key(const struct perfring_profile_function *function)
 {
 	return function->object_id == PERFRING_PROFILE_NONE
 		       ? UINT64_MAX
 		       : (uint64_t)function->object_id << 32 | function->build_id_id;
 }
 
-uint64_t perfring_view_file_key(const struct perfring_profile_function *function)
+uint64_t perfring__view_file_key(const struct perfring_profile_function *function)
 {
 	return function->file_id == PERFRING_PROFILE_NONE ? UINT64_MAX : function->file_id;
 }
 
-int perfring_view_group(struct perfring_view_groups *groups, const struct perfring_profile_tables *tables,
-			perfring_view_key *key_of)
+int perfring__view_group(struct perfring_view_groups *groups, const struct perfring_profile_tables *tables,
+			 perfring__view_key *key_of)
 {
-	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring_os_hash_factor(groups)};
+	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring__os_hash_factor(groups)};
 	struct perfring_table keys = {.size = sizeof(uint64_t), .key_size = sizeof(uint64_t)};
 	int64_t group = 0;
 
@@ -187,17 +187,17 @@ int perfring_view_group(struct perfring_view_groups *groups, const struct perfri
 		groups->of[i] = PERFRING_PROFILE_NONE;
 		if (key == UINT64_MAX)
 			continue;
-		group = perfring_table_add(&keys, &budget, &key, true);
+		group = perfring__table_add(&keys, &budget, &key, true);
 		if (group == groups->count)
 			groups->first[groups->count++] = i;
 		if (group >= 0)
 			groups->of[i] = (uint32_t)group;
 	}
-	perfring_table_close(&keys);
+	perfring__table_close(&keys);
 	return group < 0 ? -ENOMEM : 0;
 }
 
-void perfring_view_ungroup(struct perfring_view_groups *groups)
+void perfring__view_ungroup(struct perfring_view_groups *groups)
 {
 	free(groups->of);
 	free(groups->first);
@@ -205,7 +205,7 @@ void perfring_view_ungroup(struct perfring_view_groups *groups)
 
 /* ---- times ---- */
 
-uint64_t perfring_view_origin(const struct perfring_profile_tables *tables)
+uint64_t perfring__view_origin(const struct perfring_profile_tables *tables)
 {
 	uint64_t origin = tables->first;
 
@@ -218,7 +218,7 @@ uint64_t perfring_view_origin(const struct perfring_profile_tables *tables)
 	return origin;
 }
 
-void perfring_view_put_time(FILE *out, uint64_t ns, uint64_t unit)
+void perfring__view_put_time(FILE *out, uint64_t ns, uint64_t unit)
 {
 	uint64_t rest = ns % unit;
 
@@ -282,13 +282,13 @@ int perfring_profile_write(const struct perfring_profile *profile, enum perfring
 		write_format *write;
 		bool is_bounded; /* a browser reads it as one text */
 	} formats[] = {
-		[PERFRING_PROFILE_COLLAPSED] = {perfring_write_collapsed, false},
-		[PERFRING_PROFILE_JSON_LINES] = {perfring_write_json_lines, false},
-		[PERFRING_PROFILE_SPEEDSCOPE] = {perfring_write_speedscope, true},
-		[PERFRING_PROFILE_CALLGRIND] = {perfring_write_callgrind, false},
-		[PERFRING_PROFILE_PPROF] = {perfring_write_pprof, false},
-		[PERFRING_PROFILE_FIREFOX] = {perfring_write_firefox, true},
-		[PERFRING_PROFILE_CHROME] = {perfring_write_chrome, true},
+		[PERFRING_PROFILE_COLLAPSED] = {perfring__write_collapsed, false},
+		[PERFRING_PROFILE_JSON_LINES] = {perfring__write_json_lines, false},
+		[PERFRING_PROFILE_SPEEDSCOPE] = {perfring__write_speedscope, true},
+		[PERFRING_PROFILE_CALLGRIND] = {perfring__write_callgrind, false},
+		[PERFRING_PROFILE_PPROF] = {perfring__write_pprof, false},
+		[PERFRING_PROFILE_FIREFOX] = {perfring__write_firefox, true},
+		[PERFRING_PROFILE_CHROME] = {perfring__write_chrome, true},
 	};
 	const struct perfring_profile_view *view = given ? given : &all;
 	struct perfring_profile_tables tables;

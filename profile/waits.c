@@ -99,7 +99,7 @@ static int add(struct perfring_waits *waits, uint32_t tid, struct thread **threa
 		return 0;
 	if (waits->count == WAITING_MAX)
 		return -ENOSPC;
-	if (perfring_os_array_grow(&waits->all, waits->count, &waits->capacity, sizeof(struct thread *)))
+	if (perfring__os_array_grow(&waits->all, waits->count, &waits->capacity, sizeof(struct thread *)))
 		return -ENOMEM;
 	*thread = calloc(1, sizeof(**thread));
 	if (!*thread)

@@ -82,14 +82,14 @@ static void find_in_kernel(struct perfring_waking_fields *fields)
 		size_t size;
 
 		snprintf(path, sizeof(path), "%s/events/sched/sched_waking/format", places[i]);
-		if (perfring_os_file_load(path, &text, &size))
+		if (perfring__os_file_load(path, &text, &size))
 			continue;
 		find_in(fields, text, size);
 		free(text);
 	}
 }
 
-void perfring_waking_find(struct perfring_waking_fields *fields, const struct perfring_file *file)
+void perfring__waking_find(struct perfring_waking_fields *fields, const struct perfring_file *file)
 {
 	*fields = (struct perfring_waking_fields){.is_foreign = file && perfring_file_is_foreign(file)};
 	if (file)
@@ -122,8 +122,8 @@ static bool read_field(const struct perfring_waking_field *field, const struct p
 	return true;
 }
 
-bool perfring_waking_read(const struct perfring_waking_fields *fields, const struct perfring_raw *raw, uint32_t *tid,
-			  uint64_t *flags)
+bool perfring__waking_read(const struct perfring_waking_fields *fields, const struct perfring_raw *raw, uint32_t *tid,
+			   uint64_t *flags)
 {
 	uint32_t number;
 

@@ -18,11 +18,11 @@ struct perfring_waking_fields {
 };
 
 /* Finds the fields in the tracepoint's format: of the file, or where it is NULL of the kernel that runs. */
-void perfring_waking_find(struct perfring_waking_fields *fields, const struct perfring_file *file);
+void perfring__waking_find(struct perfring_waking_fields *fields, const struct perfring_file *file);
 
 /* Reads the thread that is woken, and common_flags, which stay where they are not known.  Returns false if the format does not say
  * where the thread is, or the payload is too short. */
-bool perfring_waking_read(const struct perfring_waking_fields *fields, const struct perfring_raw *raw, uint32_t *tid,
-			  uint64_t *flags);
+bool perfring__waking_read(const struct perfring_waking_fields *fields, const struct perfring_raw *raw, uint32_t *tid,
+			   uint64_t *flags);
 
 #endif

@@ -45,9 +45,9 @@ static void compare(uint64_t *counter, uint64_t *time)
 	uint64_t best = UINT64_MAX, before, after, between;
 
 	for (int i = 0; i < 8; i++) {
-		before = perfring_os_clock_now();
+		before = perfring__os_clock_now();
 		between = perfring_writer_counter();
-		after = perfring_os_clock_now();
+		after = perfring__os_clock_now();
 		if (after - before >= best)
 			continue;
 		best = after - before;
@@ -60,10 +60,10 @@ static void compare(uint64_t *counter, uint64_t *time)
  * is ordered: what the last one stored is seen.  Identity and namespaces are one word, so they belong to one thread. */
 static bool begin(struct perfring_ring_state *state)
 {
-	uint64_t before = PERFRING_LOAD(&state->calibrator), own = perfring_identity_global();
+	uint64_t before = PERFRING_LOAD(&state->calibrator), own = perfring__identity_global();
 
 	/* its own: from before an exec */
-	if (before && before != own && !perfring_identity_global_ended(before))
+	if (before && before != own && !perfring__identity_global_ended(before))
 		return false;
 	return PERFRING_COMPARE_EXCHANGE(&state->calibrator, &before, own);
 }
@@ -99,7 +99,7 @@ static int calibrate(struct perf_event_mmap_page *page, struct perfring_ring_sta
 	PERFRING_POINT(counter_locked);
 	PERFRING_STORE(&page->time_shift, shift);
 	PERFRING_STORE(&page->time_mult, (uint32_t)mult);
-	PERFRING_STORE(&page->time_zero, time - perfring_page_scale(counter, (uint32_t)mult, shift));
+	PERFRING_STORE(&page->time_zero, time - perfring__page_scale(counter, (uint32_t)mult, shift));
 	PERFRING_STORE(&page->time_offset, 0);
 	PERFRING_STORE(&page->capabilities,
 		       PERFRING_LOAD(&page->capabilities) | 8 | 16); /* user_time, user_time_zero */

@@ -83,7 +83,7 @@ static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t fr
 
 static bool can_sequence(void)
 {
-	return __rseq_size && perfring_os_membarrier_register();
+	return __rseq_size && perfring__os_membarrier_register();
 }
 
 #else
@@ -248,7 +248,7 @@ static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cp
 			  claim->end | (wake ? MARK_WAKES : 0));
 	PERFRING_POINT(cpus_marked);
 	if (cpus->way == PERFRING_CPUS_RSEQ && perfring_cpus_here() != number)
-		perfring_os_membarrier_process();
+		perfring__os_membarrier_process();
 	publish_marked(cpus, cpu);
 }
 
@@ -302,9 +302,9 @@ static uint32_t count_cpus(void)
 	char text[1024];
 	const char *at = text;
 
-	if (perfring_os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) < 0)
+	if (perfring__os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) < 0)
 		*text = 0;
-	while (perfring_os_range_next(&at, &first, &last) == 1)
+	while (perfring__os_range_next(&at, &first, &last) == 1)
 		if (last >= count && last < MAX_CPUS)
 			count = last + 1;
 	if (syscall(SYS_sched_getaffinity, 0, sizeof(allowed), allowed) > 0)
@@ -348,8 +348,8 @@ static int open_cpu(struct perfring_cpus *cpus, uint32_t number, const struct pe
 	return 0;
 }
 
-int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_ring_options *ring,
-			   const struct perfring_writer_options *writer, int way)
+int perfring__cpus_open_way(struct perfring_cpus **result, const struct perfring_ring_options *ring,
+			    const struct perfring_writer_options *writer, int way)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped;
 	struct perfring_cpus *cpus;
@@ -395,9 +395,9 @@ int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_
 int perfring_cpus_open(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
 		       const struct perfring_writer_options *writer)
 {
-	int ret = perfring_cpus_open_way(cpus, ring, writer, PERFRING_CPUS_RSEQ);
+	int ret = perfring__cpus_open_way(cpus, ring, writer, PERFRING_CPUS_RSEQ);
 
-	return ret == -EOPNOTSUPP ? perfring_cpus_open_way(cpus, ring, writer, PERFRING_CPUS_LOCKED) : ret;
+	return ret == -EOPNOTSUPP ? perfring__cpus_open_way(cpus, ring, writer, PERFRING_CPUS_LOCKED) : ret;
 }
 
 void perfring_cpus_close(struct perfring_cpus *cpus)

@@ -9,7 +9,7 @@
 #include <perfring/set.h>
 
 /* perfring_cpus_open in this way; -EOPNOTSUPP if it is not available. */
-int perfring_cpus_open_way(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
-			   const struct perfring_writer_options *writer, int way);
+int perfring__cpus_open_way(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
+			    const struct perfring_writer_options *writer, int way);
 
 #endif

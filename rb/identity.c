@@ -15,7 +15,7 @@
 
 enum {
 	START = 0xfffff,    /* of a start time in clock ticks: what an identity holds */
-	GLOBAL_TID_AT = 42, /* perfring_identity_global */
+	GLOBAL_TID_AT = 42, /* perfring__identity_global */
 	GLOBAL_START_AT = 22,
 };
 
@@ -25,20 +25,20 @@ static uint64_t start_of(uint32_t pid, uint32_t tid)
 {
 	struct perfring_os_task thread;
 
-	perfring_os_task_stat(pid, tid, &thread);
+	perfring__os_task_stat(pid, tid, &thread);
 	return thread.start & START;
 }
 
-uint64_t perfring_identity_of(uint32_t tid)
+uint64_t perfring__identity_of(uint32_t tid)
 {
 	uint32_t pid = (uint32_t)getpid();
 
 	return (uint64_t)pid << 42 | (uint64_t)tid << 20 | start_of(pid, tid);
 }
 
-uint64_t perfring_identity_own(void)
+uint64_t perfring__identity_own(void)
 {
-	return perfring_identity_of((uint32_t)syscall(SYS_gettid));
+	return perfring__identity_of((uint32_t)syscall(SYS_gettid));
 }
 
 /* `found`: a signal can be sent to a thread of that number.  So it can to one that has ended and is not reaped: of a
@@ -50,15 +50,15 @@ static bool runs(bool found, uint32_t pid, uint32_t tid, uint64_t start)
 
 	if (!found)
 		return false;
-	perfring_os_task_stat(pid, tid, &thread);
+	perfring__os_task_stat(pid, tid, &thread);
 	if (thread.state == 'Z' || thread.state == 'X')
 		return false;
 	return !(thread.start & START) || (thread.start & START) == start;
 }
 
-bool perfring_identity_lives(uint64_t identity)
+bool perfring__identity_lives(uint64_t identity)
 {
-	uint32_t pid = (uint32_t)(identity >> 42), tid = perfring_identity_tid(identity);
+	uint32_t pid = (uint32_t)(identity >> 42), tid = perfring__identity_tid(identity);
 	int saved = errno;
 	bool found = !syscall(SYS_tgkill, pid, tid, 0) || errno == EPERM;
 	bool lives = runs(found, pid, tid, identity & START);
@@ -70,13 +70,13 @@ bool perfring_identity_lives(uint64_t identity)
 /* 0: not known. */
 static uint64_t namespaces_hash(void)
 {
-	uint64_t namespaces = perfring_identity_namespaces();
+	uint64_t namespaces = perfring__identity_namespaces();
 	uint64_t hash = namespaces * UINT64_C(0x9e3779b97f4a7c15) >> (64 - GLOBAL_START_AT);
 
 	return namespaces && !hash ? 1 : hash;
 }
 
-uint64_t perfring_identity_global(void)
+uint64_t perfring__identity_global(void)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
@@ -84,7 +84,7 @@ uint64_t perfring_identity_global(void)
 	       namespaces_hash();
 }
 
-bool perfring_identity_global_ended(uint64_t identity)
+bool perfring__identity_global_ended(uint64_t identity)
 {
 	uint32_t tid = (uint32_t)(identity >> GLOBAL_TID_AT);
 	uint64_t namespaces = identity & GLOBAL_NAMESPACES;
@@ -99,7 +99,7 @@ bool perfring_identity_global_ended(uint64_t identity)
 	return ended;
 }
 
-uint64_t perfring_identity_namespaces(void)
+uint64_t perfring__identity_namespaces(void)
 {
 	struct stat pids, times;
 
@@ -111,12 +111,12 @@ uint64_t perfring_identity_namespaces(void)
 	return (uint64_t)pids.st_ino << 32 ^ times.st_ino;
 }
 
-uint64_t perfring_identity_boot(void)
+uint64_t perfring__identity_boot(void)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	char text[64];
 
-	if (perfring_os_file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
+	if (perfring__os_file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
 		return 0;
 	for (const char *at = text; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);

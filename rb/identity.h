@@ -11,28 +11,28 @@
 #include <stdint.h>
 
 /* pid << 42 | tid << 20 | start time, in clock ticks since boot modulo 2^20 (0: unknown).  Never 0. */
-uint64_t perfring_identity_of(uint32_t tid); /* of this process */
-uint64_t perfring_identity_own(void);
+uint64_t perfring__identity_of(uint32_t tid); /* of this process */
+uint64_t perfring__identity_own(void);
 
-static inline uint32_t perfring_identity_tid(uint64_t identity)
+static inline uint32_t perfring__identity_tid(uint64_t identity)
 {
 	return (uint32_t)(identity >> 20) & 0x3fffff;
 }
 
 /* Whether that thread, of this pid namespace, still runs; a zombie does not.  Context: also signal handlers. */
-bool perfring_identity_lives(uint64_t identity);
+bool perfring__identity_lives(uint64_t identity);
 
 /* The calling thread, for all namespaces: tid << 42 | start time << 22 | 22 bits of a hash of its namespaces (0:
  * unknown).  Never 0. */
-uint64_t perfring_identity_global(void);
+uint64_t perfring__identity_global(void);
 
 /* Whether that thread has ended.  False if that is unknown: it is of other namespaces, or they are unknown. */
-bool perfring_identity_global_ended(uint64_t identity);
+bool perfring__identity_global_ended(uint64_t identity);
 
 /* A number of this process's pid and time namespaces: identities of equal ones can be compared.  0: unknown. */
-uint64_t perfring_identity_namespaces(void);
+uint64_t perfring__identity_namespaces(void);
 
 /* A number that differs between two boots of the machine; 0: unknown. */
-uint64_t perfring_identity_boot(void);
+uint64_t perfring__identity_boot(void);
 
 #endif

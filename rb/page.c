@@ -64,7 +64,7 @@ static inline uint64_t time_of(const struct clock *clock, uint64_t cycles)
 {
 	if (clock->capabilities & USER_TIME_SHORT)
 		cycles = clock->cycles + ((cycles - clock->cycles) & clock->mask);
-	return perfring_page_scale(cycles, clock->mult, clock->shift);
+	return perfring__page_scale(cycles, clock->mult, clock->shift);
 }
 
 static int read_clock(const struct perf_event_mmap_page *page, struct clock *clock)
@@ -212,8 +212,8 @@ static inline __attribute__((always_inline)) int read_by(const struct perfring_p
 	return 0;
 }
 
-int perfring_page_read_by(const struct perfring_page_counters *counters, const struct perf_event_mmap_page *page,
-			  struct perfring_page_count *count)
+int perfring__page_read_by(const struct perfring_page_counters *counters, const struct perf_event_mmap_page *page,
+			   struct perfring_page_count *count)
 {
 	return read_by(counters, page, count);
 }

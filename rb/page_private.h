@@ -13,11 +13,11 @@ struct perfring_page_counters {
 	uint64_t (*cycles)(void);
 };
 
-int perfring_page_read_by(const struct perfring_page_counters *counters, const struct perf_event_mmap_page *page,
-			  struct perfring_page_count *count);
+int perfring__page_read_by(const struct perfring_page_counters *counters, const struct perf_event_mmap_page *page,
+			   struct perfring_page_count *count);
 
 /* cycles * mult >> shift, whose product needs 96 bits.  shift: at most 32. */
-static inline uint64_t perfring_page_scale(uint64_t cycles, uint32_t mult, uint16_t shift)
+static inline uint64_t perfring__page_scale(uint64_t cycles, uint32_t mult, uint16_t shift)
 {
 	uint64_t rest = cycles & ((UINT64_C(1) << shift) - 1);
 

@@ -102,7 +102,7 @@ static bool gives_huge_pages(void)
 	static const char path[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 	char text[128];
 
-	return perfring_os_file_read(path, text, sizeof(text)) > 0 && !strstr(text, "[never]") &&
+	return perfring__os_file_read(path, text, sizeof(text)) > 0 && !strstr(text, "[never]") &&
 	       !strstr(text, "[deny]");
 }
 
@@ -188,7 +188,7 @@ static int open_memory(const struct perfring_ring_options *options, const struct
 	if (fd < 0)
 		return -errno;
 	if (options->flags & PERFRING_RING_HIGH_FD)
-		fd = perfring_os_file_raise(fd);
+		fd = perfring__os_file_raise(fd);
 	/* Allocates all but a memfd's huge pages, which the first access allocates. */
 	if (options->flags & PERFRING_RING_HUGE && !options->file)
 		from = (off_t)layout->mapped;
@@ -238,7 +238,7 @@ static void fill_state(struct perfring_ring_state *state, const struct perfring_
 	state->owners = owners;
 	state->grain = grain;
 	state->creator_pid = (int32_t)getpid();
-	state->created = perfring_os_clock_of(CLOCK_REALTIME);
+	state->created = perfring__os_clock_of(CLOCK_REALTIME);
 }
 
 /* 0 is the oldest size. */
@@ -292,7 +292,7 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 		grain = 8;
 		if (kind & PERFRING_RING_LEASED)
 			grain = options->chunk ? options->chunk : data / 4 < 4096 ? (uint32_t)(data / 4) : 4096;
-		if (owners > PERFRING_OWNERS_MAX || !perfring_ring_is_grain(kind, grain, data))
+		if (owners > PERFRING_OWNERS_MAX || !perfring__ring_is_grain(kind, grain, data))
 			return -EINVAL;
 	}
 	layout = lay_out(data, kind, grain, owners, aux);
@@ -320,7 +320,7 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 			       attr_size(options->attr));
 		}
 		if (owners && !error)
-			error = perfring_shared_prepare(ring);
+			error = perfring__shared_prepare(ring);
 		/* Last, after the rest; pairs with the program order of attach, by the fd. */
 		PERFRING_STORE_RELEASE(&state->magic, PERFRING_RING_MAGIC);
 	}
@@ -405,7 +405,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	if (!is_kind(state.flags))
 		return wrong(fault, AT_STATE(flags), "flags that exclude one another");
 	if (state.flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED)) {
-		if (!perfring_ring_is_grain(state.flags, state.grain, page.data_size))
+		if (!perfring__ring_is_grain(state.flags, state.grain, page.data_size))
 			return wrong(fault, AT_STATE(grain), "grain does not fit the ring");
 		if (!state.owners || state.owners > PERFRING_OWNERS_MAX)
 			return wrong(fault, AT_STATE(owners), "owners are not 1 to 1024");
@@ -531,7 +531,7 @@ int64_t perfring_ring_explain(int error, uint32_t pages, char *buffer, size_t si
 
 	switch (error < 0 ? -error : error) {
 	case EPERM:
-		budget = (int64_t)perfring_os_file_number("/proc/sys/kernel/perf_event_mlock_kb", UINT64_MAX);
+		budget = (int64_t)perfring__os_file_number("/proc/sys/kernel/perf_event_mlock_kb", UINT64_MAX);
 		getrlimit(RLIMIT_MEMLOCK, &limit);
 		return snprintf(
 			buffer, size,

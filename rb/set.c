@@ -157,7 +157,7 @@ void perfring_set_close(struct perfring_set *set)
 /* With signals blocked: a handler of the holder may fork, whose hooks may wait for a thread that wants the lock. */
 static void lock(struct perfring_set *set, sigset_t *signals)
 {
-	perfring_os_signals_block(signals);
+	perfring__os_signals_block(signals);
 	pthread_mutex_lock(&set->lock);
 	PERFRING_POINT(set_locked);
 }
@@ -278,7 +278,7 @@ int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid,
 	ret = make_member(set, &member);
 	if (ret)
 		return ret;
-	perfring_writer_hand_over(member->writer, thread, tid);
+	perfring__writer_hand_over(member->writer, thread, tid);
 	member->member.tid = tid;
 	append(set, member);
 	*writer = member->writer;

@@ -296,11 +296,11 @@ static bool has_vanished(const struct perfring_owner_slot *slot, uint64_t namesp
 	*word = PERFRING_LOAD_ACQUIRE(&slot->held.__data.__lock);
 	identity = PERFRING_LOAD_ACQUIRE(&slot->identity); /* pairs with take_slot: `boot` is the same owner's */
 	its_boot = PERFRING_LOAD(&slot->boot);
-	if (!identity || perfring_identity_tid(identity) != ((uint32_t)*word & FUTEX_TID_MASK))
+	if (!identity || perfring__identity_tid(identity) != ((uint32_t)*word & FUTEX_TID_MASK))
 		return false;
 	if (its_boot && boot && its_boot != boot)
 		return true;
-	return namespaces && PERFRING_LOAD(&slot->namespaces) == namespaces && !perfring_identity_lives(identity);
+	return namespaces && PERFRING_LOAD(&slot->namespaces) == namespaces && !perfring__identity_lives(identity);
 }
 
 /* Marks its mutex as the kernel would. */
@@ -317,7 +317,7 @@ static void mark_vanished(const struct perfring_shared *shared, struct perfring_
 /* Whether it is time to ask /proc again, which takes some 20 us. */
 static bool may_ask(struct perfring_shared *shared)
 {
-	uint64_t time = perfring_os_clock_now();
+	uint64_t time = perfring__os_clock_now();
 
 	if (time - PERFRING_LOAD(&shared->asked_at) < ASK_NS)
 		return false;
@@ -505,7 +505,7 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	if (!count)
 		return false;
 	/* docs/ring.md 8.  Partner: the owner's compiler barrier between its store of busy and load of the limit. */
-	if (!(foreign ? perfring_os_membarrier_system() : perfring_os_membarrier_process()))
+	if (!(foreign ? perfring__os_membarrier_system() : perfring__os_membarrier_process()))
 		count = 0;
 	errno = saved;
 	PERFRING_POINT(shared_barred);
@@ -619,11 +619,11 @@ static bool obtain(struct perfring_shared *shared, uint64_t bytes, bool alone, u
 		if (shared->policy != PERFRING_WRITER_WAIT || !alone || PERFRING_LOAD(&shared->state->paused))
 			return false;
 		if (!begun) {
-			begun = perfring_os_clock_now();
+			begun = perfring__os_clock_now();
 			/* The reader may sleep until a watermark that cannot be reached. */
 			perfring_wakeup_raise(shared->page, shared->wake_fd);
 		}
-		if (perfring_os_clock_now() - begun >= shared->wait_ns)
+		if (perfring__os_clock_now() - begun >= shared->wait_ns)
 			return false;
 		nanosleep(&nap, NULL);
 		errno = saved;
@@ -1011,7 +1011,7 @@ static struct perfring_owner_slot *tables_of(const struct perfring_ring *ring, u
 	state = perfring_ring_state_of(ring->page);
 	*grain = PERFRING_LOAD(&state->grain);
 	*owners = PERFRING_LOAD(&state->owners);
-	if (!*owners || *owners > PERFRING_OWNERS_MAX || !perfring_ring_is_grain(ring->flags, *grain, ring->size))
+	if (!*owners || *owners > PERFRING_OWNERS_MAX || !perfring__ring_is_grain(ring->flags, *grain, ring->size))
 		return NULL;
 	marks = ring->size / *grain * 8 * (ring->flags & PERFRING_RING_LEASED ? 2 : 1);
 	marks = (marks + page - 1) & ~(page - 1);
@@ -1035,12 +1035,12 @@ int perfring_shared_owner_at(const struct perfring_ring *ring, uint32_t i, struc
 		return 0;
 	owner->pid = PERFRING_LOAD(&slot->pid);
 	owner->tid = PERFRING_LOAD(&slot->tid);
-	owner->is_alive =
-		!has_gone(slot) && !has_vanished(slot, perfring_identity_namespaces(), perfring_identity_boot(), &word);
+	owner->is_alive = !has_gone(slot) &&
+			  !has_vanished(slot, perfring__identity_namespaces(), perfring__identity_boot(), &word);
 	return 1;
 }
 
-int perfring_shared_prepare(const struct perfring_ring *ring)
+int perfring__shared_prepare(const struct perfring_ring *ring)
 {
 	struct perfring_owner_slot *slots;
 	pthread_mutexattr_t attr;
@@ -1090,7 +1090,7 @@ static int take_slot(struct perfring_shared *shared)
 			 * its identity is put back, without which no thread sees it vanish.  Only while it lives: then
 			 * it is not taken for a vanished owner, even if the slot has another owner by now. */
 			none = 0;
-			if (cleared && before && perfring_identity_lives(before))
+			if (cleared && before && perfring__identity_lives(before))
 				PERFRING_COMPARE_EXCHANGE(&slot->identity, &none, before);
 			continue;
 		}
@@ -1105,12 +1105,12 @@ static int take_slot(struct perfring_shared *shared)
 		PERFRING_STORE(&slot->nested, 0);
 		PERFRING_STORE(&slot->settled, 0);
 		PERFRING_STORE(&slot->busy, (uint8_t)0);
-		PERFRING_STORE(&slot->since, perfring_os_clock_of(CLOCK_REALTIME));
+		PERFRING_STORE(&slot->since, perfring__os_clock_of(CLOCK_REALTIME));
 		PERFRING_STORE(&slot->tid, (uint32_t)syscall(SYS_gettid));
 		PERFRING_STORE(&slot->namespaces, shared->namespaces);
 		PERFRING_STORE(&slot->pid, shared->pid);
 		PERFRING_STORE(&slot->boot, shared->boot);
-		PERFRING_STORE_RELEASE(&slot->identity, perfring_identity_own()); /* pairs with mark_vanished */
+		PERFRING_STORE_RELEASE(&slot->identity, perfring__identity_own()); /* pairs with mark_vanished */
 		PERFRING_POINT(shared_recovered);
 		if (error)
 			pthread_mutex_consistent(&slot->held);
@@ -1175,12 +1175,12 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->page = ring->page;
 	shared->freed = perfring_page_observe(ring->page) - ring->size; /* no space is known to be free */
 	shared->pid = (uint32_t)getpid();
-	shared->namespaces = perfring_identity_namespaces();
+	shared->namespaces = perfring__identity_namespaces();
 	if (shared->leased) {
-		shared->bars_all = perfring_os_membarrier_has_system();
-		shared->bars_own = shared->namespaces && perfring_os_membarrier_register();
+		shared->bars_all = perfring__os_membarrier_has_system();
+		shared->bars_own = shared->namespaces && perfring__os_membarrier_register();
 	}
-	shared->boot = perfring_identity_boot();
+	shared->boot = perfring__identity_boot();
 	error = take_slot(shared);
 	if (error) {
 		for (uint32_t i = 0; i < owners; i++)

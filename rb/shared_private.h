@@ -65,7 +65,7 @@ static inline uint64_t shared_claimed_of(const struct perfring_ring *ring, uint6
 }
 
 /* Whether a ring with these flags and this size, or one that is not shared, may have this grain. */
-static inline bool perfring_ring_is_grain(uint64_t flags, uint32_t grain, uint64_t size)
+static inline bool perfring__ring_is_grain(uint64_t flags, uint32_t grain, uint64_t size)
 {
 	if (flags & PERFRING_RING_STRICT)
 		return grain == 8;
@@ -73,6 +73,6 @@ static inline bool perfring_ring_is_grain(uint64_t flags, uint32_t grain, uint64
 }
 
 /* Initializes the slots of a new ring.  Returns 0 or -errno. */
-int perfring_shared_prepare(const struct perfring_ring *ring);
+int perfring__shared_prepare(const struct perfring_ring *ring);
 
 #endif

@@ -75,10 +75,10 @@ int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, in
 
 	if (!state)
 		return -EINVAL;
-	if (timeout_ns >= 0 && __builtin_add_overflow(perfring_os_clock_now(), timeout_ns, &until))
+	if (timeout_ns >= 0 && __builtin_add_overflow(perfring__os_clock_now(), timeout_ns, &until))
 		timeout_ns = -1;
 	while (!perfring_wakeup_arm(ring, position, PERFRING_WAKEUP_FUTEX)) {
-		left = timeout_ns < 0 ? INT64_MAX : until - (int64_t)perfring_os_clock_now();
+		left = timeout_ns < 0 ? INT64_MAX : until - (int64_t)perfring__os_clock_now();
 		if (left <= 0) {
 			result = 0;
 			break;

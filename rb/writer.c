@@ -43,8 +43,8 @@ static bool is_backward(const struct perfring_writer *writer)
  * limit. */
 static void barrier_everywhere(void)
 {
-	if (!perfring_os_membarrier_process())
-		perfring_os_membarrier_system(); /* slow; for kernels before 4.14 */
+	if (!perfring__os_membarrier_process())
+		perfring__os_membarrier_system(); /* slow; for kernels before 4.14 */
 }
 
 /* ---- counting what is refused ---- */
@@ -285,11 +285,11 @@ static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *unt
 		return false;
 	if (!*until) {
 		if (writer->wait_ns > INT64_MAX ||
-		    __builtin_add_overflow(perfring_os_clock_now(), writer->wait_ns, until))
+		    __builtin_add_overflow(perfring__os_clock_now(), writer->wait_ns, until))
 			*until = INT64_MAX;
 		wake(writer); /* the reader may sleep until a watermark that cannot be reached */
 	}
-	while (!fits && (int64_t)perfring_os_clock_now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
+	while (!fits && (int64_t)perfring__os_clock_now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
 		fits = unread_space(writer, beginning(writer, &claimed), &returned) >= size;
 		if (!fits)
 			nanosleep(&nap, NULL);
@@ -594,7 +594,7 @@ void perfring_writer_flush(struct perfring_writer *writer)
 
 uint64_t perfring_writer_clock(const struct perfring_writer *writer)
 {
-	return perfring_os_clock_of(writer->clockid);
+	return perfring__os_clock_of(writer->clockid);
 }
 
 const void *perfring_writer_thread(void)
@@ -621,9 +621,9 @@ static bool lives(const struct perfring_ring_state *state, uint64_t identity)
 	if (!identity)
 		return false;
 	/* Same image: it is open twice.  Another image: the old writer exec'd this program. */
-	if (identity == perfring_identity_own())
+	if (identity == perfring__identity_own())
 		return PERFRING_LOAD(&state->writer_image) == own_image();
-	return perfring_identity_lives(identity);
+	return perfring__identity_lives(identity);
 }
 
 /* Makes claimed space that will not be committed a filler; counts one loss.  Returns false if there is no such space. */
@@ -664,7 +664,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	    !is_output(&options->output) || options->policy > PERFRING_WRITER_WAIT ||
 	    options->stamp > PERFRING_STAMP_TRANSACTION ||
 	    ((options->stamp == PERFRING_STAMP_CLOCK || options->stamp == PERFRING_STAMP_TRANSACTION) &&
-	     !perfring_os_clock_of(options->clockid)))
+	     !perfring__os_clock_of(options->clockid)))
 		return -EINVAL;
 	state = perfring_ring_state_of(ring->page);
 	published = PERFRING_LOAD(&ring->page->data_head);
@@ -678,14 +678,14 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 		return -ENOMEM;
 	/* Of several that find the last writer dead, one takes its place. */
 	identity = PERFRING_LOAD(&state->writer);
-	if (lives(state, identity) || !PERFRING_COMPARE_EXCHANGE(&state->writer, &identity, perfring_identity_own())) {
+	if (lives(state, identity) || !PERFRING_COMPARE_EXCHANGE(&state->writer, &identity, perfring__identity_own())) {
 		munmap(writer, sizeof(*writer));
 		return -EBUSY;
 	}
 	PERFRING_STORE(&state->writer_image, own_image());
 	madvise(writer, sizeof(*writer), MADV_WIPEONFORK);
 	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
-	perfring_os_membarrier_register();
+	perfring__os_membarrier_register();
 
 	writer->data = ring->data;
 	writer->mask = ring->size - 1;
@@ -729,10 +729,10 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	return 0;
 }
 
-void perfring_writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
+void perfring__writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
 {
 	writer->thread = (const void *)thread;
-	PERFRING_STORE(&state_of(writer)->writer, perfring_identity_of(tid));
+	PERFRING_STORE(&state_of(writer)->writer, perfring__identity_of(tid));
 	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 

@@ -10,6 +10,6 @@
 #include <perfring/writer.h>
 
 /* Makes a writer that was just opened, and not used, another thread's of this process. */
-void perfring_writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid);
+void perfring__writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid);
 
 #endif

@@ -24,7 +24,7 @@ enum {
 };
 
 /* The size of an attr in native order, which need not be aligned.  0 stands for the oldest size (docs/abi.md 1.3). */
-static inline uint32_t perfring_attr_own_size(const void *attr)
+static inline uint32_t perfring__attr_own_size(const void *attr)
 {
 	uint32_t size;
 
@@ -33,10 +33,10 @@ static inline uint32_t perfring_attr_own_size(const void *attr)
 }
 
 /* The installed header's struct: members beyond the attr's end are 0. */
-static inline struct perf_event_attr perfring_attr_whole(const struct perf_event_attr *attr)
+static inline struct perf_event_attr perfring__attr_whole(const struct perf_event_attr *attr)
 {
 	struct perf_event_attr whole;
-	uint32_t own = perfring_attr_own_size(attr);
+	uint32_t own = perfring__attr_own_size(attr);
 
 	memset(&whole, 0, sizeof(whole));
 	memcpy(&whole, attr, own < sizeof(whole) ? own : sizeof(whole));
@@ -44,7 +44,7 @@ static inline struct perf_event_attr perfring_attr_whole(const struct perf_event
 }
 
 /* The flag word with little-endian bit numbers. */
-uint64_t perfring_attr_flags(const struct perf_event_attr *attr);
+uint64_t perfring__attr_flags(const struct perf_event_attr *attr);
 
 /* Every member as a word; members beyond the attr's end are 0.  The flag word has little-endian bit numbers. */
 struct perfring_attr_members {
@@ -53,6 +53,6 @@ struct perfring_attr_members {
 };
 
 /* Returns 0, or -EINVAL for a size below 64 or above 4096. */
-int perfring_attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr);
+int perfring__attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr);
 
 #endif

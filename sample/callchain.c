@@ -77,7 +77,7 @@ int perfring_deferral_open(struct perfring_deferral **deferral, size_t most)
 	opened->slots[BY_THREAD] = opened->slots[BY_COOKIE] + slots;
 	TAILQ_INIT(&opened->waiting);
 	TAILQ_INIT(&opened->ready);
-	opened->factor = perfring_os_hash_factor(opened);
+	opened->factor = perfring__os_hash_factor(opened);
 	*deferral = opened;
 	return 0;
 }

@@ -233,7 +233,7 @@ static int check_sample(struct check *check, const struct perf_event_header *rec
 {
 	struct perfring_sample sample;
 	const char *what;
-	int error = perfring_sample_decode_within(check->format, record, check->end, &sample, fault);
+	int error = perfring__sample_decode_within(check->format, record, check->end, &sample, fault);
 
 	/* By the shape that decoding found. */
 	what = check_fields(check, &sample, error ? 0 : shape_of(check->format, &sample));
@@ -290,7 +290,7 @@ static const char *check_laid(struct check *check, enum perfring_kind kind, uint
 	struct perfring_layout_walk walk;
 	const char *what = NULL;
 
-	perfring_layout_open_member(&walk, kind, misc, check->bytes, check->at, check->end);
+	perfring__layout_open_member(&walk, kind, misc, check->bytes, check->at, check->end);
 	while (!what && perfring_layout_next(&walk, &member) == 1) {
 		check->at = (uint32_t)(walk.at - member.space);
 		if (member.kind == PERFRING_LAYOUT_NUMBER && member.number > member.most)
@@ -332,17 +332,17 @@ static int check_record(struct check *check, const struct perf_event_header *rec
 	const struct member_row *row;
 	struct perfring_record decoded;
 	const char *what;
-	int error = perfring_record_decode_within(check->format, record, header, &decoded, fault);
+	int error = perfring__record_decode_within(check->format, record, header, &decoded, fault);
 
 	if (error)
 		return error;
 	check->end = (uint32_t)((const unsigned char *)decoded.trailing - check->bytes) + decoded.trailing_size;
 	check->is_timed = (decoded.trailer.present & PERFRING_SAMPLE_TIME) && decoded.trailer.time;
-	for (row = perfring_members_of(decoded.type); row->kind != PERFRING_KINDS; row++) {
-		if (!perfring_members_has(&decoded, row))
+	for (row = perfring__members_of(decoded.type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring__members_has(&decoded, row))
 			continue;
 		what = check_member(check, (enum perfring_kind)row->kind, decoded.misc,
-				    perfring_member_of(&decoded, row));
+				    perfring__member_of(&decoded, row));
 		if (what)
 			return perfring_fault_set(fault, check->at, what);
 	}

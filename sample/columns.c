@@ -111,8 +111,8 @@ PERFRING_FOLDED int64_t fill(const struct plan *plan, const struct perfring_form
 		}
 		__builtin_prefetch((const void *)((uintptr_t)from + AHEAD));
 		if (!is_fixed) {
-			if (PERFRING_UNLIKELY(
-				    perfring_sample_decode_within(format, (const void *)from, taken, &sample, &inside)))
+			if (PERFRING_UNLIKELY(perfring__sample_decode_within(format, (const void *)from, taken, &sample,
+									     &inside)))
 				return damaged(fault, at + (size_t)inside.at, inside.what, row);
 			from = (const unsigned char *)&sample;
 		}

@@ -196,9 +196,9 @@ static void note_sample(struct damage_site *site, const struct perfring_format *
 	shape = shape_of(format, &sample);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (sample.present & PERFRING_SAMPLE_##NAME) { \
-		perfring_layout_open_field(&walk, PERFRING_KIND_##kind, \
-					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), site->record, \
-					   at, site->size); \
+		perfring__layout_open_field(&walk, PERFRING_KIND_##kind, \
+					    PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), site->record, \
+					    at, site->size); \
 		at = note_parts(site, PERFRING_KIND_##kind, &walk, &sample.a); \
 	}
 #include <perfring/fields.def>
@@ -215,16 +215,16 @@ static void note_record(struct damage_site *site, const struct perfring_format *
 	if (perfring_record_decode(format, (const void *)site->record, &record, NULL))
 		return;
 	end = at_of(site, record.trailing) + record.trailing_size;
-	for (row = perfring_members_of(record.type); row->kind != PERFRING_KINDS; row++)
-		if (perfring_members_has(&record, row)) {
+	for (row = perfring__members_of(record.type); row->kind != PERFRING_KINDS; row++)
+		if (perfring__members_has(&record, row)) {
 			kind = (enum perfring_kind)row->kind;
 			/* Without a format, no read block is decoded. */
 			if (kind == PERFRING_KIND_read)
-				perfring_layout_open_field(&walk, kind, format ? format->read_format : 0, site->record,
-							   at, format ? end : at);
+				perfring__layout_open_field(&walk, kind, format ? format->read_format : 0, site->record,
+							    at, format ? end : at);
 			else
-				perfring_layout_open_member(&walk, kind, record.misc, site->record, at, end);
-			at = note_parts(site, kind, &walk, perfring_member_of(&record, row));
+				perfring__layout_open_member(&walk, kind, record.misc, site->record, at, end);
+			at = note_parts(site, kind, &walk, perfring__member_of(&record, row));
 		}
 }
 
@@ -359,17 +359,17 @@ static bool try_damage(struct damage_site *site, const struct perfring_format *f
 	if (!site->found)
 		return false;
 	at = site->record + site->at;
-	was = perfring_number_get(at, site->width);
+	was = perfring__number_get(at, site->width);
 	/* what is filled must be 0: undoing it sets it to 0 */
 	if (was == (site->value & highest(site->width)) || !is_zero(at + site->width, site->fill))
 		return false;
 	if (site->new_size > site->size)
 		memset(site->record + site->size, 0, site->new_size - site->size);
-	perfring_number_put(at, site->width, site->value);
+	perfring__number_put(at, site->width, site->value);
 	memset(at + site->width, (int)site->value, site->fill);
 	if (is_damaged(site->damage, perfring_record_examine(format, record, site->new_size, &finding)))
 		return true;
-	perfring_number_put(at, site->width, was);
+	perfring__number_put(at, site->width, was);
 	memset(at + site->width, 0, site->fill);
 	return false;
 }
@@ -417,9 +417,9 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 		    0)
 		return 0;
 	chosen = perfring_generator_draw(generator, 12);
-	for (row = perfring_members_of(record.type); row->kind != PERFRING_KINDS; row++)
+	for (row = perfring__members_of(record.type); row->kind != PERFRING_KINDS; row++)
 		if (nr++ == chosen)
-			memcpy(perfring_member_in(&record, row), perfring_member_of(&other, row), row->size);
+			memcpy(perfring__member_in(&record, row), perfring__member_of(&other, row), row->size);
 	if (nr <= chosen)
 		record.trailer = other.trailer;
 	size = perfring_record_encode(format, &record, buffer, most);

@@ -23,10 +23,10 @@ static uint64_t attr_member(const void *attr, uint32_t own, uint32_t offset, uin
 
 	if (offset < own)
 		memcpy(bytes, (const unsigned char *)attr + offset, size < own - offset ? size : own - offset);
-	return perfring_number_get(bytes, size);
+	return perfring__number_get(bytes, size);
 }
 
-uint64_t perfring_attr_flags(const struct perf_event_attr *attr)
+uint64_t perfring__attr_flags(const struct perf_event_attr *attr)
 {
 	uint64_t word;
 
@@ -44,15 +44,15 @@ void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t flag, bool se
 	memcpy(at, &word, sizeof(word));
 }
 
-int perfring_attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr)
+int perfring__attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr)
 {
-	uint32_t own = perfring_attr_own_size(attr);
+	uint32_t own = perfring__attr_own_size(attr);
 
 	if (own < PERFRING_ATTR_MIN || own > PERFRING_ATTR_MAX)
 		return -EINVAL;
 #define PERFRING_ATTR(member, offset, size, show) members->member = attr_member(attr, own, offset, size);
 #include <perfring/values.def>
-	members->flags = perfring_attr_flags(attr);
+	members->flags = perfring__attr_flags(attr);
 	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
 		members->aux_action = mirror_bits(members->aux_action) >> 32;
 	return 0;
@@ -60,7 +60,7 @@ int perfring_attr_read(struct perfring_attr_members *members, const struct perf_
 
 uint32_t perfring_attr_size(const struct perf_event_attr *attr)
 {
-	uint32_t own = perfring_attr_own_size(attr);
+	uint32_t own = perfring__attr_own_size(attr);
 	uint32_t end = own < PERFRING_ATTR_MAX ? own : PERFRING_ATTR_MAX;
 	size_t i;
 
@@ -91,7 +91,7 @@ void perfring_format_plan(struct perfring_format *format)
 int perfring_format_from_attr(struct perfring_format *format, const struct perf_event_attr *attr)
 {
 	struct perfring_attr_members members;
-	int error = perfring_attr_read(&members, attr);
+	int error = perfring__attr_read(&members, attr);
 
 	if (error)
 		return error;
@@ -156,7 +156,7 @@ int perfring_format_set_open(struct perfring_format_set **set)
 		free(opened);
 		return -ENOMEM;
 	}
-	opened->factor = perfring_os_hash_factor(opened);
+	opened->factor = perfring__os_hash_factor(opened);
 	*set = opened;
 	return 0;
 }
@@ -184,13 +184,13 @@ static void places_add(struct places *places, uint32_t place, uint32_t index)
 
 int perfring_format_set_add(struct perfring_format_set *set, const struct perf_event_attr *attr)
 {
-	uint32_t size = perfring_attr_own_size(attr);
+	uint32_t size = perfring__attr_own_size(attr);
 	struct perfring_format *format;
 	int error;
 
 	if (size > PERFRING_ATTR_MAX)
 		return -EINVAL;
-	error = perfring_os_array_grow(&set->formats, set->count, &set->capacity, sizeof(*set->formats));
+	error = perfring__os_array_grow(&set->formats, set->count, &set->capacity, sizeof(*set->formats));
 	if (error)
 		return error;
 	format = calloc(1, sizeof(*format) + (size > sizeof(*attr) ? size : sizeof(*attr)));
@@ -264,7 +264,7 @@ int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32
 			return error;
 		slot = slot_of(set, id);
 	}
-	error = perfring_os_array_grow(&set->ids, set->id_count, &set->id_capacity, sizeof(*set->ids));
+	error = perfring__os_array_grow(&set->ids, set->id_count, &set->id_capacity, sizeof(*set->ids));
 	if (error)
 		return error;
 	set->ids[set->id_count++] = (struct known_id){id, index};

@@ -255,7 +255,7 @@ int perfring_generate_attr(struct perfring_generator *generator, struct perf_eve
 	memset(attr, 0, size);
 #define PERFRING_ATTR(member, offset, bytes, show) \
 	if ((offset) + (bytes) <= size) \
-		perfring_number_put((unsigned char *)(void *)attr + (offset), bytes, members.member);
+		perfring__number_put((unsigned char *)(void *)attr + (offset), bytes, members.member);
 #include <perfring/values.def>
 	return 0;
 }
@@ -438,7 +438,7 @@ static uint64_t draw_extent(struct draw_state *state, const struct perfring_layo
 			return PERFRING_SAMPLE_REGS_ABI_NONE;
 		return draw(state->generator, part->most + 1);
 	case PERFRING_KIND_branch:
-		/* As perfring_branch_how has it: no branches, or entries with counters. */
+		/* As perfring__branch_how has it: no branches, or entries with counters. */
 		if (state->how >> 63)
 			return 0;
 		entry = state->how & PERFRING_SAMPLE_BRANCH_COUNTERS ? 32 : part->entry;
@@ -599,9 +599,9 @@ static void draw_member(struct draw_state *state, enum perfring_kind kind, uint6
 	state->how = how;
 	state->text_at = 0;
 	if (state->field || kind == PERFRING_KIND_read)
-		perfring_layout_open_field(&walk, kind, how, state->buffer, state->used, end);
+		perfring__layout_open_field(&walk, kind, how, state->buffer, state->used, end);
 	else
-		perfring_layout_open_member(&walk, kind, state->misc, state->buffer, state->used, end);
+		perfring__layout_open_member(&walk, kind, state->misc, state->buffer, state->used, end);
 	walk.is_whole = state->field || kind == PERFRING_KIND_read || kind == PERFRING_KIND_list;
 	walk.fill = fill_part;
 	walk.filler = state;
@@ -726,7 +726,7 @@ static uint64_t least_of_member(const struct perfring_format *format, const stru
 {
 	if (row->kind == PERFRING_KIND_read)
 		return format ? perfring_format_read_least(format->read_format) : 0;
-	return perfring_layout_least((enum perfring_kind)row->kind);
+	return perfring__layout_least((enum perfring_kind)row->kind);
 }
 
 /* The minimal size of the members that are always there. */
@@ -735,7 +735,7 @@ static uint64_t least_of(const struct perfring_format *format, uint32_t type)
 	const struct member_row *row;
 	uint64_t least = 0;
 
-	for (row = perfring_members_of(type); row->kind != PERFRING_KINDS; row++)
+	for (row = perfring__members_of(type); row->kind != PERFRING_KINDS; row++)
 		if (!row->is_conditional)
 			least += least_of_member(format, row);
 	return least;
@@ -758,16 +758,16 @@ static bool draw_members_of(struct draw_state *state, uint32_t type)
 	uint64_t least;
 	void *member;
 
-	for (row = perfring_members_of(type); row->kind != PERFRING_KINDS; row++) {
+	for (row = perfring__members_of(type); row->kind != PERFRING_KINDS; row++) {
 		kind = (enum perfring_kind)row->kind;
 		/* Without a format the layout of a read block is unknown, and it has no bytes. */
-		if (!perfring_members_has(&record, row) || (kind == PERFRING_KIND_read && !state->format))
+		if (!perfring__members_has(&record, row) || (kind == PERFRING_KIND_read && !state->format))
 			continue;
 		least = least_of_member(state->format, row);
 		if (row->is_conditional && state->left < least)
 			return false;
 		state->left -= row->is_conditional ? least : 0;
-		member = perfring_member_in(&record, row);
+		member = perfring__member_in(&record, row);
 		state->variants = variants_of(&record, member);
 		state->show = (enum show)row->show;
 		state->allowance = state->left;

@@ -31,8 +31,8 @@ static uint64_t *register_of(struct perfring_layout_walk *walk, char letter)
 	return &walk->registers[(letter - 'a') % 26];
 }
 
-void perfring_layout_open_member(struct perfring_layout_walk *walk, enum perfring_kind kind, uint16_t misc,
-				 const void *record, uint64_t at, uint64_t end)
+void perfring__layout_open_member(struct perfring_layout_walk *walk, enum perfring_kind kind, uint16_t misc,
+				  const void *record, uint64_t at, uint64_t end)
 {
 	perfring_layout_open(walk, layouts[kind], record, at, end);
 	walk->has_rest = false;
@@ -40,8 +40,8 @@ void perfring_layout_open_member(struct perfring_layout_walk *walk, enum perfrin
 	*register_of(walk, 's') = !!(misc & PERFRING_RECORD_MISC_BUILD_ID_SIZE);
 }
 
-void perfring_layout_open_field(struct perfring_layout_walk *walk, enum perfring_kind kind, uint64_t how,
-				const void *record, uint64_t at, uint64_t end)
+void perfring__layout_open_field(struct perfring_layout_walk *walk, enum perfring_kind kind, uint64_t how,
+				 const void *record, uint64_t at, uint64_t end)
 {
 	perfring_layout_open(walk, layouts[kind], record, at, end);
 	walk->has_rest = false;
@@ -105,7 +105,7 @@ static const char *next_part(const char *part)
 	return part + strspn(part, " ");
 }
 
-uint32_t perfring_layout_text_size(enum perfring_kind kind)
+uint32_t perfring__layout_text_size(enum perfring_kind kind)
 {
 	return (uint32_t)digits(layouts[kind] + 1, NULL);
 }
@@ -141,7 +141,7 @@ static uint32_t space_of(const char *part)
 	return strchr("0bcC", *part) ? (uint32_t)digits(part + 1, NULL) : width_of(*part);
 }
 
-uint32_t perfring_layout_least(enum perfring_kind kind)
+uint32_t perfring__layout_least(enum perfring_kind kind)
 {
 	const char *part = layouts[kind];
 	uint32_t least = 0;
@@ -419,10 +419,10 @@ static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct 
 		member->number = digits(suffix.choices + 1, NULL);
 	fill(walk, member);
 	if (walk->fill && walk->bytes)
-		perfring_number_put(bytes, size, member->number);
+		perfring__number_put(bytes, size, member->number);
 	if (walk->order == LAYOUT_FROM_FOREIGN)
 		swap_bytes(bytes, size);
-	kept = member->number = walk->bytes ? perfring_number_get(bytes, size) : member->number;
+	kept = member->number = walk->bytes ? perfring__number_get(bytes, size) : member->number;
 	if (walk->order == LAYOUT_TO_FOREIGN)
 		swap_bytes(bytes, size);
 	if (is_order && walk->order != LAYOUT_NATIVE)

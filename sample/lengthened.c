@@ -15,7 +15,7 @@ enum {
 
 static uint64_t word_of(const unsigned char *record, uint32_t at)
 {
-	return perfring_number_get(record + at, 8);
+	return perfring__number_get(record + at, 8);
 }
 
 static uint32_t align(uint32_t size)
@@ -102,8 +102,8 @@ static bool is_right(const struct perfring_format_set *set, const struct perf_ev
 	return at + format->trailer == header->size;
 }
 
-bool perfring_lengthened_mend(const struct perfring_format_set *set, const struct perf_event_header *header,
-			      void *record)
+bool perfring__lengthened_mend(const struct perfring_format_set *set, const struct perf_event_header *header,
+			       void *record)
 {
 	unsigned char *bytes = record;
 	uint32_t size = header->size, end = end_of_members(header, bytes);

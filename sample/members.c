@@ -4,7 +4,7 @@
  */
 #include "members.h"
 
-const struct member_row *perfring_members_of(uint32_t type)
+const struct member_row *perfring__members_of(uint32_t type)
 {
 	static const struct member_row none = {.kind = PERFRING_KINDS};
 
@@ -30,9 +30,9 @@ const struct member_row *perfring_members_of(uint32_t type)
 	}
 }
 
-bool perfring_members_has(const struct perfring_record *record, const struct member_row *row)
+bool perfring__members_has(const struct perfring_record *record, const struct member_row *row)
 {
-	long i = 0, which = row - perfring_members_of(record->type);
+	long i = 0, which = row - perfring__members_of(record->type);
 
 	if (!row->is_conditional)
 		return true;

@@ -33,17 +33,17 @@ struct member_row {
 };
 
 /* The first row of a type, or the end row of a type that is not in records.def. */
-const struct member_row *perfring_members_of(uint32_t type);
+const struct member_row *perfring__members_of(uint32_t type);
 
 /* Whether a record has this member.  The members before it must be decoded. */
-bool perfring_members_has(const struct perfring_record *record, const struct member_row *row);
+bool perfring__members_has(const struct perfring_record *record, const struct member_row *row);
 
-static inline void *perfring_member_in(struct perfring_record *record, const struct member_row *row)
+static inline void *perfring__member_in(struct perfring_record *record, const struct member_row *row)
 {
 	return (unsigned char *)&record->is + row->offset;
 }
 
-static inline const void *perfring_member_of(const struct perfring_record *record, const struct member_row *row)
+static inline const void *perfring__member_of(const struct perfring_record *record, const struct member_row *row)
 {
 	return (const unsigned char *)&record->is + row->offset;
 }

@@ -14,7 +14,7 @@
 
 /* As perf writes it: pgoff is the offset of the line, which is 0 without a file, where the kernel has the address.  tid is the first
  * thread.  Valid as long as the line: filename. */
-static inline struct perfring_record_mmap2 perfring_proc_map_record(const struct perfring_os_map *map, uint32_t pid)
+static inline struct perfring_record_mmap2 perfring__proc_map_record(const struct perfring_os_map *map, uint32_t pid)
 {
 	const char *name = *map->name ? map->name : "//anon";
 

@@ -82,7 +82,7 @@ static void keep_number(enum perfring_kind kind, const char *name, void *to, uin
 	const struct binding *binding = binding_of(kind, name, strlen(name));
 
 	if (binding)
-		perfring_number_put((unsigned char *)to + binding->offset, binding->size, number);
+		perfring__number_put((unsigned char *)to + binding->offset, binding->size, number);
 }
 
 /* Bytes are kept by their address and number, or, if their number is fixed, in the struct itself. */
@@ -111,8 +111,8 @@ static const char *walk_laid(struct scan *scan, enum perfring_kind kind, void *t
 	struct perfring_layout_walk walk;
 
 	memset(to, 0, size);
-	perfring_layout_open_member(&walk, kind, scan->misc, scan->cursor.base, scan->cursor.position,
-				    scan->cursor.length);
+	perfring__layout_open_member(&walk, kind, scan->misc, scan->cursor.base, scan->cursor.position,
+				     scan->cursor.length);
 	walk.is_whole = true;
 	while (perfring_layout_next(&walk, &part) == 1)
 		if (part.name[0])
@@ -270,9 +270,9 @@ static void put_trailer(const struct perfring_format *format, struct perfring_cu
 #include "trailer.def"
 }
 
-int perfring_record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
-				  struct perf_event_header header, struct perfring_record *decoded,
-				  struct perfring_fault *fault)
+int perfring__record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
+				   struct perf_event_header header, struct perfring_record *decoded,
+				   struct perfring_fault *fault)
 {
 	struct perfring_cursor end;
 	struct scan scan;
@@ -336,7 +336,7 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	header.type = from->type;
 	header.misc = from->misc;
 	header.size = from->size;
-	return perfring_record_decode_within(format, record, header, decoded, fault);
+	return perfring__record_decode_within(format, record, header, decoded, fault);
 }
 
 void perfring_record_walk(struct perfring_layout_walk *walk, const struct perfring_record *decoded,
@@ -348,11 +348,11 @@ void perfring_record_walk(struct perfring_layout_walk *walk, const struct perfri
 	uint64_t end = (uint64_t)((const char *)decoded->trailing - (const char *)record) + decoded->trailing_size;
 
 	perfring_layout_open(walk, "", record, end, end);
-	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
-		if (!perfring_members_has(decoded, row))
+	for (row = perfring__members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring__members_has(decoded, row))
 			continue;
-		perfring_layout_open_member(walk, (enum perfring_kind)row->kind, decoded->misc, record, at, end);
-		if (perfring_member_of(decoded, row) == member)
+		perfring__layout_open_member(walk, (enum perfring_kind)row->kind, decoded->misc, record, at, end);
+		if (perfring__member_of(decoded, row) == member)
 			return;
 		walk->is_whole = true;
 		while (perfring_layout_next(walk, &part) == 1)
@@ -449,7 +449,7 @@ FOLDED bool put_poke(struct scan *scan, const struct perfring_poke *poke)
 /* Decoding takes an attr by its own size. */
 static bool put_attr(struct scan *scan, const struct perfring_bytes *attr)
 {
-	return attr->size >= PERFRING_ATTR_MIN && attr->size == perfring_attr_own_size(attr->data) &&
+	return attr->size >= PERFRING_ATTR_MIN && attr->size == perfring__attr_own_size(attr->data) &&
 	       put_bytes(scan, attr->data, attr->size);
 }
 
@@ -463,7 +463,7 @@ static uint64_t number_from(const struct put *put, const char *name, size_t leng
 {
 	const struct binding *binding = binding_of(put->kind, name, length);
 
-	return binding ? perfring_number_get(put->from + binding->offset, binding->size) : 0;
+	return binding ? perfring__number_get(put->from + binding->offset, binding->size) : 0;
 }
 
 static const void *bytes_from(const struct put *put, const struct perfring_layout_member *part, const char *name,
@@ -521,7 +521,7 @@ static bool put_walk(struct scan *scan, enum perfring_kind kind, const void *fro
 
 	if (scan->cursor.position > scan->cursor.length)
 		return false;
-	perfring_layout_open_member(&walk, kind, 0, scan->cursor.base, scan->cursor.position, scan->cursor.length);
+	perfring__layout_open_member(&walk, kind, 0, scan->cursor.base, scan->cursor.position, scan->cursor.length);
 	walk.is_whole = true;
 	walk.fill = put_part;
 	walk.filler = &put;
@@ -541,7 +541,7 @@ static __attribute__((noinline)) bool put_of_perf(struct scan *scan, enum perfri
 	switch (kind) {
 	case PERFRING_KIND_text64:
 	case PERFRING_KIND_text512:
-		return put_string(scan, from, perfring_layout_text_size(kind));
+		return put_string(scan, from, perfring__layout_text_size(kind));
 	case PERFRING_KIND_attr:
 		return put_attr(scan, from);
 	default:

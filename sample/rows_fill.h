@@ -10,11 +10,11 @@
 
 /* next: as perfring_file_next, with `of` as its first argument.  Returns what perfring_file_fill (file.h) does.  *is_fault: the error is
  * that of a record, and *fault has it. */
-static inline __attribute__((always_inline)) int perfring_rows_fill(struct perfring_rows *rows,
-								    struct perfring_item *item,
-								    int (*next)(void *of, struct perfring_item *item),
-								    void *of, struct perfring_fault *fault,
-								    bool *is_fault)
+static inline __attribute__((always_inline)) int perfring__rows_fill(struct perfring_rows *rows,
+								     struct perfring_item *item,
+								     int (*next)(void *of, struct perfring_item *item),
+								     void *of, struct perfring_fault *fault,
+								     bool *is_fault)
 {
 	int one;
 

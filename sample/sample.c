@@ -123,8 +123,8 @@ int perfring_sample_decode_any(const struct perfring_format *format, const struc
 	return decode(format, record, ((const volatile perfring_header *)record)->size, sample, fault);
 }
 
-int perfring_sample_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
-				  uint32_t size, struct perfring_sample *sample, struct perfring_fault *fault)
+int perfring__sample_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
+				   uint32_t size, struct perfring_sample *sample, struct perfring_fault *fault)
 {
 	return decode(format, record, size, sample, fault);
 }

@@ -34,7 +34,7 @@ static const struct {
 
 /* The column `how` of a branch stack: what the shape has of branch_sample_type, and bit 63 where no branches are
  * possible. */
-static inline uint64_t perfring_branch_how(uint64_t branch_sample_type, unsigned shape)
+static inline uint64_t perfring__branch_how(uint64_t branch_sample_type, unsigned shape)
 {
 	if (shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX) {
 		branch_sample_type &= ~(uint64_t)PERFRING_SAMPLE_BRANCH_HW_INDEX;

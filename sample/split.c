@@ -48,8 +48,8 @@ int perfring_split_open(struct perfring_split **split, const struct perfring_for
 	if (!opened)
 		return -ENOMEM;
 	opened->formats = formats;
-	opened->factors[0] = perfring_os_hash_factor(opened);
-	opened->factors[1] = perfring_os_hash_factor(opened->factors);
+	opened->factors[0] = perfring__os_hash_factor(opened);
+	opened->factors[1] = perfring__os_hash_factor(opened->factors);
 	return 0;
 }
 

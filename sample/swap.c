@@ -118,7 +118,7 @@ FOLDED bool swap_words(struct byteswap *swap, const perfring_word **words, uint6
 
 static void swap_attr_member(enum mode mode, unsigned char *attr, uint32_t offset, uint32_t size)
 {
-	uint64_t number = perfring_number_get(attr + offset, size);
+	uint64_t number = perfring__number_get(attr + offset, size);
 
 	if (offset == PERFRING_ATTR_AT_flags)
 		number = SWAP_BITS(mode == TO_FOREIGN, mirror_attr_flags, number);
@@ -127,7 +127,7 @@ static void swap_attr_member(enum mode mode, unsigned char *attr, uint32_t offse
 		number = mirror_bits(__builtin_bswap64(number));
 	else
 		number = __builtin_bswap64(number) >> (64 - 8 * size);
-	perfring_number_put(attr + offset, size, number);
+	perfring__number_put(attr + offset, size, number);
 }
 
 /* 0 stands for the oldest size (docs/abi.md 1.3). */
@@ -473,7 +473,7 @@ static const char *swap_laid(struct byteswap *swap, enum perfring_kind kind)
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
 
-	perfring_layout_open_member(&walk, kind, swap->misc, swap->buffer, swap->cursor.position, swap->cursor.length);
+	perfring__layout_open_member(&walk, kind, swap->misc, swap->buffer, swap->cursor.position, swap->cursor.length);
 	walk.order = swap->mode == TO_FOREIGN ? LAYOUT_TO_FOREIGN : LAYOUT_FROM_FOREIGN;
 	while (perfring_layout_next(&walk, &member) == 1)
 		;
@@ -524,11 +524,11 @@ static const char *swap_members(struct byteswap *swap, uint32_t type, uint32_t *
 	const struct member_row *row;
 	const char *what = NULL;
 
-	for (row = perfring_members_of(type); !what && row->kind != PERFRING_KINDS; row++) {
-		if (!perfring_members_has(&record, row))
+	for (row = perfring__members_of(type); !what && row->kind != PERFRING_KINDS; row++) {
+		if (!perfring__members_has(&record, row))
 			continue;
 		*at = swap->cursor.position;
-		what = swap_member(swap, (enum perfring_kind)row->kind, perfring_member_in(&record, row));
+		what = swap_member(swap, (enum perfring_kind)row->kind, perfring__member_in(&record, row));
 	}
 	return what;
 }

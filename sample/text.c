@@ -532,7 +532,7 @@ static int put_attr(struct line *line, const struct perf_event_attr *attr)
 {
 	struct perfring_attr_members members;
 	bool first = true;
-	int error = perfring_attr_read(&members, attr);
+	int error = perfring__attr_read(&members, attr);
 
 	if (error)
 		return error;
@@ -615,7 +615,7 @@ static void put_mask(struct line *line, struct run *run, const struct perfring_c
 	int64_t cpu;
 
 	for (uint64_t i = 0; i < map->nr; i++)
-		for (word = perfring_number_get(bytes + i * map->long_size, map->long_size); word; word &= word - 1) {
+		for (word = perfring__number_get(bytes + i * map->long_size, map->long_size); word; word &= word - 1) {
 			cpu = (int64_t)i * map->long_size * 8 + __builtin_ctzll(word);
 			run_add(line, run, cpu, cpu);
 		}
@@ -631,7 +631,7 @@ static void text_cpu_map(struct line *line, const struct perfring_cpu_map *map)
 	switch (map->type) {
 	case PERFRING_CPU_MAP_CPUS:
 		for (uint64_t i = 0; i < map->nr; i++) {
-			cpu = (int64_t)perfring_number_get(bytes + 2 * i, 2);
+			cpu = (int64_t)perfring__number_get(bytes + 2 * i, 2);
 			cpu = cpu == UINT16_MAX ? -1 : cpu;
 			run_add(line, &run, cpu, cpu);
 		}
@@ -913,13 +913,13 @@ static void put_record(struct line *line, const struct perfring_record *decoded,
 	const struct member_row *row;
 	const void *members[2] = {NULL, NULL}; /* the second stays NULL: records have no pairs */
 
-	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
-		if (!perfring_members_has(decoded, row))
+	for (row = perfring__members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring__members_has(decoded, row))
 			continue;
 		put_char(line, ' ');
 		put(line, row->name);
 		put_char(line, '=');
-		members[0] = perfring_member_of(decoded, row);
+		members[0] = perfring__member_of(decoded, row);
 		if (text_kind(line, (enum perfring_kind)row->kind, (enum show)row->show, members))
 			continue;
 		perfring_record_walk(&walk, decoded, record, members[0]);

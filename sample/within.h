@@ -10,10 +10,10 @@
 
 /* As perfring_sample_decode_any and perfring_record_decode, with the header's members as arguments: a peer may write to
  * the memory of the record meanwhile (reader.h). */
-int perfring_sample_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
-				  uint32_t size, struct perfring_sample *sample, struct perfring_fault *fault);
-int perfring_record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
-				  struct perf_event_header header, struct perfring_record *decoded,
-				  struct perfring_fault *fault);
+int perfring__sample_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
+				   uint32_t size, struct perfring_sample *sample, struct perfring_fault *fault);
+int perfring__record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
+				   struct perf_event_header header, struct perfring_record *decoded,
+				   struct perfring_fault *fault);
 
 #endif

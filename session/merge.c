@@ -30,7 +30,7 @@ static int join(struct perfring_merge *merge, struct perfring_session *session)
 {
 	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = merge->count};
 
-	if (session->clock != merge->sessions[0]->clock || perfring_session_is_backward(session))
+	if (session->clock != merge->sessions[0]->clock || perfring__session_is_backward(session))
 		return -EINVAL;
 	if (epoll_ctl(merge->epoll, EPOLL_CTL_ADD, session->epoll, &interest))
 		return errno == EEXIST ? -EINVAL : -errno;
@@ -94,15 +94,15 @@ int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct perfring_session *session = merge->sessions[i];
 
-		is_live |= perfring_session_is_live(session);
-		is_short |= perfring_session_holds(session) || perfring_session_is_silent(session);
+		is_live |= perfring__session_is_live(session);
+		is_short |= perfring__session_holds(session) || perfring__session_is_silent(session);
 	}
 	if (!is_live)
 		timeout_ms = 0;
 	else if ((timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS) && is_short)
 		timeout_ms = PERFRING_HOLD_MS;
 	for (uint32_t i = 0; timeout_ms && i < merge->count; i++)
-		crossed |= perfring_session_arm(merge->sessions[i], true);
+		crossed |= perfring__session_arm(merge->sessions[i], true);
 	count = epoll_wait(merge->epoll, &ready, 1, crossed ? 0 : timeout_ms);
 	ret = count < 0 ? -errno : count > 0 || crossed;
 	/* Each takes its wakeups and hang-ups, and begins a round, also after an error of another.  Its rings stay armed for
@@ -131,7 +131,7 @@ static void look_at(struct perfring_merge *merge, uint32_t at)
 {
 	struct perfring_session *session = merge->sessions[merge->heap[at].number];
 
-	merge->heap[at].key = perfring_session_first_key(session);
+	merge->heap[at].key = perfring__session_first_key(session);
 	merge->corrupt |= session->corrupt_rings != 0;
 }
 
@@ -141,7 +141,7 @@ static int report_corrupt(struct perfring_merge *merge, uint32_t *number)
 
 	for (uint32_t i = 0; !ret && i < merge->count; i++) {
 		*number = i;
-		ret = perfring_session_report_corrupt(merge->sessions[i]);
+		ret = perfring__session_report_corrupt(merge->sessions[i]);
 	}
 	merge->corrupt = ret != 0;
 	return ret;
@@ -165,7 +165,7 @@ int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item
 			look_at(merge, i);
 			merge->old_rings += merge->sessions[i]->old_rings;
 		}
-		perfring_heap_make(merge->heap, merge->count);
+		perfring__heap_make(merge->heap, merge->count);
 	}
 	if (merge->corrupt) {
 		ret = report_corrupt(merge, number);
@@ -177,11 +177,11 @@ int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item
 	if (!merge->old_rings || !session->heap_count)
 		return 0;
 	merge->old_rings -= session->old_rings;
-	perfring_session_take(session, item, &merge->last);
+	perfring__session_take(session, item, &merge->last);
 	merge->old_rings += session->old_rings;
 	look_at(merge, 0);
-	perfring_heap_down(merge->heap, merge->count, 0);
-	assert(perfring_heap_is_valid(merge->heap, merge->count));
+	perfring__heap_down(merge->heap, merge->count, 0);
+	assert(perfring__heap_is_valid(merge->heap, merge->count));
 	return 1;
 }
 

@@ -43,45 +43,45 @@ int perfring_session_open(struct perfring_session **session, uint32_t pages)
 	return ret;
 }
 
-struct perfring_session_ring *perfring_session_new_ring(const struct perfring_session *session)
+struct perfring_session_ring *perfring__session_new_ring(const struct perfring_session *session)
 {
 	struct perfring_session_ring *ring = calloc(1, sizeof(*ring));
 
 	if (!ring)
 		return NULL;
-	ring->ops = perfring_session_is_backward(session) ? &perfring_session_backward : &perfring_session_forward;
+	ring->ops = perfring__session_is_backward(session) ? &perfring__session_backward : &perfring__session_forward;
 	ring->tid = ring->cpu = ring->fd = -1;
 	ring->wake = PERFRING_NO_WAKE;
 	return ring;
 }
 
-int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flags)
+int perfring__session_open_ring(struct perfring_session_ring *ring, unsigned flags)
 {
 	/* A backward ring has a copy in place of a reader. */
-	if (ring->ops == &perfring_session_backward)
+	if (ring->ops == &perfring__session_backward)
 		return 0;
 	/* Records in the copy are not overwritten before they are returned, because writers get no space until then. */
 	return perfring_reader_open(&ring->reader, &ring->ring, flags ? flags | PERFRING_READER_KEEP : 0);
 }
 
-void perfring_session_close_ring(struct perfring_session_ring *ring)
+void perfring__session_close_ring(struct perfring_session_ring *ring)
 {
-	perfring_session_free_mended(ring, 0, UINT64_MAX);
+	perfring__session_free_mended(ring, 0, UINT64_MAX);
 	perfring_reader_close(&ring->reader);
 	perfring_snapshot_close(&ring->snapshot.copy);
-	perfring_session_aux_close(ring);
+	perfring__session_aux_close(ring);
 	perfring_ring_close(&ring->ring);
 	free(ring);
 }
 
-void perfring_session_drop_ring(struct perfring_session *session, uint32_t number)
+void perfring__session_drop_ring(struct perfring_session *session, uint32_t number)
 {
 	struct perfring_session_ring *ring = session->rings[number];
 
-	perfring_totals_add(&session->removed, &ring->totals);
+	perfring__totals_add(&session->removed, &ring->totals);
 	session->rings[number] = NULL;
 	session->merging = false;
-	perfring_session_close_ring(ring);
+	perfring__session_close_ring(ring);
 }
 
 /* A writer of perfring's that writes to an eventfd. */
@@ -102,13 +102,13 @@ void perfring_session_close(struct perfring_session *session)
 
 	if (!session)
 		return;
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++)
 		disarm(ring);
-	perfring_session_leave_sets(session);
-	perfring_session_cut_back(session, 0, 0);
-	perfring_session_cut_kinds(session, 0);
+	perfring__session_leave_sets(session);
+	perfring__session_cut_back(session, 0, 0);
+	perfring__session_cut_kinds(session, 0);
 	for (uint32_t i = 0; i < session->request_count; i++)
-		perfring_target_empty(&session->requests[i].target);
+		perfring__target_empty(&session->requests[i].target);
 	if (session->epoll >= 0)
 		close(session->epoll);
 	if (session->formats)
@@ -146,7 +146,7 @@ static int take_wake(struct perfring_session *session, int fd, uint32_t *place)
 		if (session->wakes[i].fd < 0)
 			at = i;
 	}
-	if (perfring_os_array_grow(&session->wakes, at, &session->wake_capacity, sizeof(*session->wakes)))
+	if (perfring__os_array_grow(&session->wakes, at, &session->wake_capacity, sizeof(*session->wakes)))
 		return -ENOMEM;
 	interest.data.u32 = at | PERFRING_WAKE_MARK;
 	if (epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &interest))
@@ -175,26 +175,26 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 	uint32_t place = 0;
 	int ret;
 
-	if (is_copied != perfring_session_is_backward(session) || memory->flags & PERFRING_RING_READ_ONLY ||
+	if (is_copied != perfring__session_is_backward(session) || memory->flags & PERFRING_RING_READ_ONLY ||
 	    !memory->page || !memory->data || flags & ~(uint32_t)PERFRING_READER_COPY)
 		return -EINVAL;
-	ret = perfring_session_make_space(session);
+	ret = perfring__session_make_space(session);
 	if (ret)
 		return ret;
-	ring = perfring_session_new_ring(session);
+	ring = perfring__session_new_ring(session);
 	if (!ring)
 		return -ENOMEM;
 	perfring_ring_share(&ring->ring, memory);
 	ring->added = true;
-	ret = perfring_session_open_ring(ring, flags);
+	ret = perfring__session_open_ring(ring, flags);
 	if (!ret && !is_copied)
 		ret = take_wake(session, wake_fd, &ring->wake);
 	ring->is_polled = !is_copied && ring->wake == PERFRING_NO_WAKE;
 	if (ret) {
-		perfring_session_close_ring(ring);
+		perfring__session_close_ring(ring);
 		return ret;
 	}
-	while (perfring_session_ring_at(session, place))
+	while (perfring__session_ring_at(session, place))
 		place++;
 	session->rings[place] = ring;
 	session->ring_count += place == session->ring_count;
@@ -205,15 +205,15 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 
 int perfring_session_remove_ring(struct perfring_session *session, uint32_t number)
 {
-	struct perfring_session_ring *ring = perfring_session_ring_at(session, number);
+	struct perfring_session_ring *ring = perfring__session_ring_at(session, number);
 
 	if (!ring || !ring->added)
 		return -EINVAL;
-	if (ring->ops->has_seen(ring) || ring->state != PERFRING_HEALTH_SOUND || perfring_session_aux_is_out(ring))
+	if (ring->ops->has_seen(ring) || ring->state != PERFRING_HEALTH_SOUND || perfring__session_aux_is_out(ring))
 		return -EBUSY;
 	disarm(ring);
 	give_wake(session, ring->wake);
-	perfring_session_drop_ring(session, number);
+	perfring__session_drop_ring(session, number);
 	session->added--;
 	return 0;
 }
@@ -226,11 +226,11 @@ int perfring_session_now(const struct perfring_session *session, uint64_t *time)
 	if (!perfring_format_set_count(session->formats))
 		return -EINVAL;
 	if (session->clock != PERFRING_CLOCK_PERF) {
-		*time = perfring_os_clock_of(session->clock);
+		*time = perfring__os_clock_of(session->clock);
 		return *time ? 0 : -EINVAL;
 	}
 	/* Each control page of the kernel has the parameters of its clock. */
-	for (uint32_t i = 0; ret == -EOPNOTSUPP && (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; ret == -EOPNOTSUPP && (ring = perfring__session_ring_from(session, &i)); i++)
 		if (!ring->added)
 			ret = perfring_page_to_time(ring->ring.page, perfring_writer_counter(), time);
 	return ret;
@@ -277,17 +277,17 @@ int perfring_session_fd(const struct perfring_session *session)
 
 bool perfring_session_is_over(const struct perfring_session *session)
 {
-	return session->event_count && !perfring_session_is_live(session);
+	return session->event_count && !perfring__session_is_live(session);
 }
 
 /* Before a sleep, armed: the next crossing in an added ring writes to its eventfd; else not (wakeup.h).  Returns
  * whether there was a crossing.  As in a kernel ring, records below the watermark end no wait. */
-bool perfring_session_arm(struct perfring_session *session, bool armed)
+bool perfring__session_arm(struct perfring_session *session, bool armed)
 {
 	const struct perfring_session_ring *ring;
 	bool crossed = false;
 
-	for (uint32_t i = 0; session->wake_count && (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; session->wake_count && (ring = perfring__session_ring_from(session, &i)); i++) {
 		if (!can_wake(ring))
 			continue;
 		if (armed)
@@ -299,17 +299,17 @@ bool perfring_session_arm(struct perfring_session *session, bool armed)
 	return crossed;
 }
 
-bool perfring_session_is_live(const struct perfring_session *session)
+bool perfring__session_is_live(const struct perfring_session *session)
 {
 	return session->live || session->added || session->set_count;
 }
 
 /* Whether some added ring cannot end a wait, or a set may add one that cannot. */
-bool perfring_session_is_silent(const struct perfring_session *session)
+bool perfring__session_is_silent(const struct perfring_session *session)
 {
 	const struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; session->added && (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; session->added && (ring = perfring__session_ring_from(session, &i)); i++)
 		if (ring->is_polled)
 			return true;
 	return session->set_count;
@@ -326,7 +326,7 @@ static void note_wake(struct perfring_session *session, uint32_t place, uint32_t
 	if (!(events & (EPOLLHUP | EPOLLERR)))
 		return;
 	/* The fd would always be ready: its rings are polled from now on. */
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		if (ring->wake != place)
 			continue;
 		disarm(ring);
@@ -341,7 +341,7 @@ static bool has_unseen(const struct perfring_session *session)
 {
 	const struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; session->added && (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; session->added && (ring = perfring__session_ring_from(session, &i)); i++)
 		if (ring->is_polled && ring->state == PERFRING_HEALTH_SOUND &&
 		    perfring_page_observe_from(ring->ring.page, ring->reader.observed) != ring->reader.observed)
 			return true;
@@ -355,7 +355,7 @@ static int sleep_once(struct perfring_session *session, int timeout_ms)
 	bool polled = timeout_ms == 0;
 	int count, ret = 0;
 
-	if (timeout_ms && perfring_session_arm(session, true)) {
+	if (timeout_ms && perfring__session_arm(session, true)) {
 		timeout_ms = 0;
 		ret = 1;
 	}
@@ -370,10 +370,10 @@ static int sleep_once(struct perfring_session *session, int timeout_ms)
 		}
 		/* The thread has exited: its fd would always be ready. */
 		if (ready[i].events & (EPOLLHUP | EPOLLERR))
-			perfring_session_unwatch(session, ready[i].data.u32);
+			perfring__session_unwatch(session, ready[i].data.u32);
 	}
 	/* After a wait of 0 the caller may sleep on the session's fd, so the rings stay armed. */
-	if (perfring_session_arm(session, polled) && ret >= 0)
+	if (perfring__session_arm(session, polled) && ret >= 0)
 		ret = 1;
 	return ret;
 }
@@ -382,27 +382,27 @@ int perfring_session_wait(struct perfring_session *session, int timeout_ms)
 {
 	int ret, error, slice;
 
-	if (!perfring_session_is_live(session))
+	if (!perfring__session_is_live(session))
 		timeout_ms = 0;
-	else if (perfring_session_holds(session) && (timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS))
+	else if (perfring__session_holds(session) && (timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS))
 		timeout_ms = PERFRING_HOLD_MS;
 	do {
 		slice = timeout_ms;
-		if (perfring_session_is_silent(session) && (slice < 0 || slice > PERFRING_HOLD_MS))
+		if (perfring__session_is_silent(session) && (slice < 0 || slice > PERFRING_HOLD_MS))
 			slice = PERFRING_HOLD_MS;
 		ret = sleep_once(session, slice);
-		error = perfring_session_walk_sets(session);
+		error = perfring__session_walk_sets(session);
 		if (timeout_ms > 0)
 			timeout_ms -= slice;
 	} while (!ret && !error && timeout_ms && slice > 0 && !has_unseen(session));
-	perfring_session_look(session, false);
+	perfring__session_look(session, false);
 	return ret < 0 || !error ? ret : error;
 }
 
 void perfring_session_flush(struct perfring_session *session)
 {
-	perfring_session_walk_sets(session); /* a later wait tries again */
-	perfring_session_look(session, true);
+	perfring__session_walk_sets(session); /* a later wait tries again */
+	perfring__session_look(session, true);
 }
 
 /* ---- what there is ---- */

@@ -67,7 +67,7 @@ static int map_ring(struct perfring_session *session, uint32_t number, uint32_t 
 		aux->fd = session->events[i].fd;
 	}
 	if (ret) {
-		perfring_session_aux_close(ring);
+		perfring__session_aux_close(ring);
 		PERFRING_STORE(&ring->ring.page->aux_offset, UINT64_C(0));
 		PERFRING_STORE(&ring->ring.page->aux_size, UINT64_C(0));
 	}
@@ -80,9 +80,9 @@ int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, b
 	int ret, mapped = 0;
 
 	/* The area is described in the control page, which is read-only in a backward ring. */
-	if (!pages || pages & (pages - 1) || perfring_session_is_backward(session))
+	if (!pages || pages & (pages - 1) || perfring__session_is_backward(session))
 		return -EINVAL;
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		if (ring->added || ring->aux)
 			continue;
 		ret = map_ring(session, i, pages, snapshot);
@@ -95,7 +95,7 @@ int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, b
 
 int perfring_session_add_aux(struct perfring_session *session, uint32_t number, struct perfring_aux_area *area)
 {
-	struct perfring_session_ring *ring = perfring_session_ring_at(session, number);
+	struct perfring_session_ring *ring = perfring__session_ring_at(session, number);
 
 	if (!ring || !ring->added || ring->reader.flags & PERFRING_READER_COPY || area->page != ring->ring.page)
 		return -EINVAL;
@@ -104,7 +104,7 @@ int perfring_session_add_aux(struct perfring_session *session, uint32_t number, 
 	return new_aux(ring, area) ? 0 : -ENOMEM;
 }
 
-void perfring_session_aux_close(struct perfring_session_ring *ring)
+void perfring__session_aux_close(struct perfring_session_ring *ring)
 {
 	if (ring->aux)
 		perfring_aux_close(&ring->aux->mapped);
@@ -128,7 +128,7 @@ static bool has_lapped(const struct perfring_aux_area *area, uint64_t position)
 	return false;
 }
 
-void perfring_session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring)
+void perfring__session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perfring_session_aux *aux = ring->aux;
 	bool is_kernels = aux->fd >= 0 && aux->area->flags & PERFRING_RING_OVERWRITE;
@@ -159,12 +159,12 @@ void perfring_session_aux_look(struct perfring_session *session, struct perfring
 
 int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece)
 {
-	int ret = session ? perfring_session_report_corrupt(session) : -EINVAL;
+	int ret = session ? perfring__session_report_corrupt(session) : -EINVAL;
 	struct perfring_session_ring *ring;
 
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		struct perfring_session_aux *aux = ring->aux;
 		uint64_t at, row;
 
@@ -183,7 +183,7 @@ int perfring_session_next_aux(struct perfring_session *session, struct perfring_
 	return 0;
 }
 
-void perfring_session_aux_return(struct perfring_session *session, struct perfring_session_ring *ring)
+void perfring__session_aux_return(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perfring_session_aux *aux = ring->aux;
 	struct perfring_aux_area *area = aux->area;
@@ -210,7 +210,7 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 		ioctl(aux->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
-bool perfring_session_aux_is_out(const struct perfring_session_ring *ring)
+bool perfring__session_aux_is_out(const struct perfring_session_ring *ring)
 {
 	const struct perfring_session_aux *aux = ring->aux;
 

@@ -21,7 +21,7 @@ enum {
 	HUNG_UP = UINT32_MAX - 1, /* in watched_of, in place of an event's number */
 };
 
-int perfring_session_refuse(struct perfring_session *session, int error, const char *format, ...)
+int perfring__session_refuse(struct perfring_session *session, int error, const char *format, ...)
 {
 	va_list arguments;
 
@@ -35,7 +35,7 @@ int perfring_session_refuse(struct perfring_session *session, int error, const c
 static int explain(struct perfring_session *session, const char *what, int error)
 {
 	return *session->refusal ? error
-				 : perfring_session_refuse(session, error, "%s failed: %s.", what, strerror(-error));
+				 : perfring__session_refuse(session, error, "%s failed: %s.", what, strerror(-error));
 }
 
 /* ---- hash table: sessions have thousands of events ---- */
@@ -94,26 +94,26 @@ static struct perfring_session_ring *find_ring(const struct perfring_session *se
 	struct perfring_session_ring *ring;
 
 	*number = table_find(&session->ring_of, ring_key(tid, cpu));
-	ring = perfring_session_ring_at(session, *number);
+	ring = perfring__session_ring_at(session, *number);
 	return ring && !ring->added && ring->cpu == cpu && (cpu >= 0 || ring->tid == tid) ? ring : NULL;
 }
 
-int perfring_session_make_space(struct perfring_session *session)
+int perfring__session_make_space(struct perfring_session *session)
 {
 	uint32_t count = session->ring_count;
-	int ret = perfring_os_array_grow(&session->rings, count, &session->ring_capacity, sizeof(*session->rings));
+	int ret = perfring__os_array_grow(&session->rings, count, &session->ring_capacity, sizeof(*session->rings));
 
 	return ret ? ret
-		   : perfring_os_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
+		   : perfring__os_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
 }
 
 static int map_ring(const struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	int ret = perfring_ring_map(&ring->ring, ring->fd, session->pages,
-				    perfring_session_is_backward(session) ? PERFRING_RING_OVERWRITE : 0);
+				    perfring__session_is_backward(session) ? PERFRING_RING_OVERWRITE : 0);
 
 	if (!ret) {
-		ret = perfring_session_open_ring(ring, 0);
+		ret = perfring__session_open_ring(ring, 0);
 		if (ret)
 			perfring_ring_close(&ring->ring);
 	}
@@ -126,12 +126,12 @@ static int map_again(struct perfring_session *session)
 	struct perfring_session_ring *ring;
 	int ret = 0;
 
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++)
 		if (!ring->added) {
 			perfring_reader_close(&ring->reader);
 			perfring_ring_close(&ring->ring);
 		}
-	for (uint32_t i = 0; !ret && (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; !ret && (ring = perfring__session_ring_from(session, &i)); i++)
 		if (!ring->added)
 			ret = map_ring(session, ring);
 	for (uint32_t i = 0; !ret && i < session->event_count; i++) {
@@ -149,7 +149,7 @@ static bool can_map_again(const struct perfring_session *session)
 {
 	const struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++)
 		if (!ring->added && ring->ring.page && (perfring_page_observe(ring->ring.page) || ring->aux))
 			return false;
 	return true;
@@ -170,11 +170,11 @@ static void explain_ring(struct perfring_session *session, int error)
 static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32_t cpu)
 {
 	struct perfring_session_ring *ring;
-	int ret = perfring_session_make_space(session);
+	int ret = perfring__session_make_space(session);
 
 	if (ret)
 		return ret;
-	ring = perfring_session_new_ring(session);
+	ring = perfring__session_new_ring(session);
 	if (!ring)
 		return -ENOMEM;
 	ring->tid = cpu >= 0 ? -1 : tid;
@@ -193,7 +193,7 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 	else
 		ret = table_put(&session->ring_of, ring_key(tid, cpu), session->ring_count);
 	if (ret) {
-		perfring_session_close_ring(ring);
+		perfring__session_close_ring(ring);
 		return ret;
 	}
 	session->rings[session->ring_count++] = ring;
@@ -214,7 +214,7 @@ static bool has_hung_up(int fd)
 /* For all events that hang up together, epoll watches one: each wakeup costs as much as there are fds in the set. */
 static uint64_t watch_key(const struct perfring_session *session, const struct perfring_session_event *event)
 {
-	uint64_t flags = perfring_attr_flags(session->kinds[event->event]->open.attr);
+	uint64_t flags = perfring__attr_flags(session->kinds[event->event]->open.attr);
 	uint64_t end = (flags >> PERFRING_ATTR_FLAG_inherit & 1) | (flags >> PERFRING_ATTR_FLAG_pinned & 1) << 1 |
 		       (flags >> PERFRING_ATTR_FLAG_remove_on_exec & 1) << 2;
 
@@ -240,7 +240,7 @@ static int watch(struct perfring_session *session, uint32_t number)
 	return ret;
 }
 
-void perfring_session_unwatch(struct perfring_session *session, uint32_t number)
+void perfring__session_unwatch(struct perfring_session *session, uint32_t number)
 {
 	const struct perfring_session_event *event = &session->events[number];
 	uint64_t key = watch_key(session, event);
@@ -254,31 +254,31 @@ void perfring_session_unwatch(struct perfring_session *session, uint32_t number)
 		table_put(&session->watched_of, key, HUNG_UP);
 }
 
-void perfring_session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings)
+void perfring__session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings)
 {
 	while (session->event_count > events) {
 		int fd = session->events[session->event_count - 1].fd;
 
-		perfring_session_unwatch(session, session->event_count - 1);
+		perfring__session_unwatch(session, session->event_count - 1);
 		if (fd >= 0)
 			close(fd);
 		session->event_count--;
 	}
 	while (session->ring_count > rings)
 		if (session->rings[--session->ring_count])
-			perfring_session_close_ring(session->rings[session->ring_count]);
+			perfring__session_close_ring(session->rings[session->ring_count]);
 }
 
 /* ---- attrs ---- */
 
 static int add_kind(struct perfring_session *session, const struct perf_event_attr *attr, uint32_t number)
 {
-	uint32_t bytes = perfring_attr_own_size(attr);
+	uint32_t bytes = perfring__attr_own_size(attr);
 	struct perfring_session_kind *kind;
 
 	while (number >= session->kind_capacity)
-		if (perfring_os_array_grow(&session->kinds, session->kind_capacity, &session->kind_capacity,
-					   sizeof(*session->kinds)))
+		if (perfring__os_array_grow(&session->kinds, session->kind_capacity, &session->kind_capacity,
+					    sizeof(*session->kinds)))
 			return -ENOMEM;
 	kind = calloc(1, sizeof(*kind));
 	if (!kind)
@@ -296,7 +296,7 @@ static int add_kind(struct perfring_session *session, const struct perf_event_at
 	return 0;
 }
 
-void perfring_session_cut_kinds(struct perfring_session *session, uint32_t count)
+void perfring__session_cut_kinds(struct perfring_session *session, uint32_t count)
 {
 	while (session->kind_count > count) {
 		struct perfring_session_kind *kind = session->kinds[--session->kind_count];
@@ -314,15 +314,15 @@ static int check_attr(struct perfring_session *session, const struct perf_event_
 	int ret = perfring_format_from_attr(&format, attr);
 
 	if (ret)
-		return perfring_session_refuse(session, ret,
-					       "attr.size %u is not the size of a struct perf_event_attr.", attr->size);
+		return perfring__session_refuse(
+			session, ret, "attr.size %u is not the size of a struct perf_event_attr.", attr->size);
 	if (!(format.sample_type & PERFRING_SAMPLE_TIME) || !perfring_format_has_trailer(&format))
-		return perfring_session_refuse(
+		return perfring__session_refuse(
 			session, -EINVAL,
 			"a session orders records by time: sample_type needs TIME, and sample_id_all must be set.");
-	members = perfring_attr_whole(attr);
-	if (members.write_backward && !perfring_session_is_backward(session))
-		return perfring_session_refuse(
+	members = perfring__attr_whole(attr);
+	if (members.write_backward && !perfring__session_is_backward(session))
+		return perfring__session_refuse(
 			session, -EINVAL,
 			"a session reads its rings forwards: write_backward must not be set, except by "
 			"PERFRING_SESSION_BACKWARD.");
@@ -331,7 +331,7 @@ static int check_attr(struct perfring_session *session, const struct perf_event_
 
 static int32_t clock_of(const struct perf_event_attr *attr)
 {
-	struct perf_event_attr members = perfring_attr_whole(attr);
+	struct perf_event_attr members = perfring__attr_whole(attr);
 
 	return members.use_clockid ? members.clockid : PERFRING_CLOCK_PERF;
 }
@@ -340,7 +340,7 @@ static int check_clock(struct perfring_session *session, const struct perf_event
 {
 	if (clock_of(attr) == clock)
 		return 0;
-	return perfring_session_refuse(
+	return perfring__session_refuse(
 		session, -EINVAL,
 		"times of several clocks have no order: use_clockid and clockid must be the same in each event of a session.");
 }
@@ -364,7 +364,7 @@ static int check_kinds(struct perfring_session *session, uint32_t first)
 		shared &= perfring_format_set_at(session->formats, i)->sample_type;
 	if (shared || session->kind_count == 1)
 		return 0;
-	return perfring_session_refuse(
+	return perfring__session_refuse(
 		session, -EINVAL,
 		"the events of a session are distinguished by IDENTIFIER: with several events each sample_type needs it.");
 }
@@ -377,11 +377,11 @@ static int check_group(struct perfring_session *session, uint32_t first)
 		const struct perf_event_attr *attr = session->kinds[i]->open.attr;
 
 		if (attr->pinned || attr->exclusive)
-			return perfring_session_refuse(
+			return perfring__session_refuse(
 				session, -EINVAL,
 				"event %u of the group is pinned or exclusive: only its leader can be.", i - first);
 		if (attr->inherit != leader->inherit)
-			return perfring_session_refuse(
+			return perfring__session_refuse(
 				session, -EINVAL,
 				"event %u of the group has another `inherit` than its leader: all events of a group are "
 				"inherited, or none.",
@@ -406,7 +406,7 @@ static int add_kinds(struct perfring_session *session, const struct perf_event_a
 			return ret;
 		session->kinds[first + i]->open.leader = first;
 		attr = session->kinds[first + i]->open.attr;
-		if (perfring_session_is_backward(session))
+		if (perfring__session_is_backward(session))
 			attr->write_backward = 1;
 		/* A sibling counts while its leader does.  Disabled, it would not start when an exec enables the leader
 		 * (docs/abi.md trap 32), and after an enable later than the leader. */
@@ -437,9 +437,9 @@ static int join_ring(struct perfring_session *session, struct perfring_session_e
 	ret = -errno;
 	/* The ring may be of a thread that had the same number, has exited, and is not read to its end yet. */
 	if (ring && !(ret == -EINVAL && event->cpu < 0 && has_hung_up(ring->fd)))
-		return perfring_session_refuse(session, ret,
-					       "the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
-					       strerror(-ret));
+		return perfring__session_refuse(session, ret,
+						"the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
+						strerror(-ret));
 	ret = add_ring(session, event->fd, event->tid, event->cpu);
 	event->ring = ret ? 0 : session->ring_count - 1;
 	return ret;
@@ -462,8 +462,8 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	if (!ret)
 		ret = join_ring(session, &event);
 	if (!ret)
-		ret = perfring_os_array_grow(&session->events, session->event_count, &session->event_capacity,
-					     sizeof(event));
+		ret = perfring__os_array_grow(&session->events, session->event_count, &session->event_capacity,
+					      sizeof(event));
 	if (!ret) {
 		session->events[session->event_count] = event;
 		ret = watch(session, session->event_count);
@@ -471,7 +471,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	if (!ret)
 		session->event_count++;
 	else if (session->ring_count > rings)
-		perfring_session_close_ring(session->rings[--session->ring_count]);
+		perfring__session_close_ring(session->rings[--session->ring_count]);
 	return ret;
 }
 
@@ -492,7 +492,7 @@ static int open_at(struct perfring_session *session, const struct perfring_sessi
 	};
 
 	session->refusal[0] = 0;
-	return perfring_opener_open(&opener, &request->target, who, cpus);
+	return perfring__opener_open(&opener, &request->target, who, cpus);
 }
 
 /* Adds the ids of the fds from `from` on to the formats. */
@@ -507,8 +507,8 @@ static int add_ids(struct perfring_session *session, uint32_t from)
 
 static int reserve_files(struct perfring_session *session, uint64_t more)
 {
-	return perfring_opener_files(more, session->options & PERFRING_SESSION_RAISE_FILES, session->refusal,
-				     sizeof(session->refusal));
+	return perfring__opener_files(more, session->options & PERFRING_SESSION_RAISE_FILES, session->refusal,
+				      sizeof(session->refusal));
 }
 
 /* ---- adding ---- */
@@ -517,7 +517,7 @@ static int reserve_files(struct perfring_session *session, uint64_t more)
 static int add_formats(struct perfring_session *session, uint32_t first)
 {
 	for (uint32_t i = first; i < session->kind_count; i++) {
-		int ret = perfring_session_count_event(session, i);
+		int ret = perfring__session_count_event(session, i);
 		int index = ret ? ret : perfring_format_set_add(session->formats, session->kinds[i]->open.attr);
 		uint32_t at;
 
@@ -533,13 +533,13 @@ static int add_formats(struct perfring_session *session, uint32_t first)
 /* Undoes a failed add.  Rings that it has made smaller get their old size, if they are still empty. */
 static void roll_back(struct perfring_session *session, uint32_t events, uint32_t rings, uint32_t pages)
 {
-	perfring_session_cut_back(session, events, rings);
+	perfring__session_cut_back(session, events, rings);
 	if (session->pages == pages || !can_map_again(session))
 		return;
 	for (session->pages = pages; map_again(session); session->pages /= 2)
 		if (session->pages == 1) {
 			/* Other processes have locked even that memory.  A session without its rings has no events. */
-			perfring_session_cut_back(session, 0, 0);
+			perfring__session_cut_back(session, 0, 0);
 			return;
 		}
 }
@@ -552,10 +552,10 @@ static int open_request(struct perfring_session *session, struct perfring_sessio
 
 	if (request->target.cgroups.count && !request->target.cpus.count) {
 		request->target.all_cpus = true;
-		ret = perfring_numbers_add_online(&request->target.cpus);
+		ret = perfring__numbers_add_online(&request->target.cpus);
 	}
-	who = perfring_target_who(&request->target);
-	cpus = perfring_target_where(&request->target);
+	who = perfring__target_who(&request->target);
+	cpus = perfring__target_where(&request->target);
 	if (!ret)
 		ret = reserve_files(session, (uint64_t)who->count * cpus->count * request->count);
 	if (!ret)
@@ -577,11 +577,11 @@ int perfring_session_add_group(struct perfring_session *session, const struct pe
 
 	session->refusal[0] = 0;
 	if (!count)
-		return perfring_session_refuse(session, -EINVAL, "no event is named.");
-	if (perfring_target_who(target)->numbers[0] == -1 && perfring_target_where(target)->numbers[0] == -1)
-		return perfring_session_refuse(session, -EINVAL, "the target names neither a thread nor a CPU.");
-	if (perfring_os_array_grow(&session->requests, session->request_count, &session->request_capacity,
-				   sizeof(*session->requests)))
+		return perfring__session_refuse(session, -EINVAL, "no event is named.");
+	if (perfring__target_who(target)->numbers[0] == -1 && perfring__target_where(target)->numbers[0] == -1)
+		return perfring__session_refuse(session, -EINVAL, "the target names neither a thread nor a CPU.");
+	if (perfring__os_array_grow(&session->requests, session->request_count, &session->request_capacity,
+				    sizeof(*session->requests)))
 		return explain(session, "adding the event", -ENOMEM);
 	request = &session->requests[session->request_count];
 	request->first = perfring_format_set_count(session->formats);
@@ -589,7 +589,7 @@ int perfring_session_add_group(struct perfring_session *session, const struct pe
 	/* The copy opens the cgroups' directories. */
 	ret = target->cgroups.count ? reserve_files(session, target->cgroups.count) : 0;
 	if (!ret)
-		ret = perfring_target_copy(&request->target, target);
+		ret = perfring__target_copy(&request->target, target);
 	else
 		memset(&request->target, 0, sizeof(request->target));
 	if (!ret)
@@ -599,8 +599,8 @@ int perfring_session_add_group(struct perfring_session *session, const struct pe
 	if (ret) {
 		explain(session, "adding the event", ret);
 		roll_back(session, events, rings, pages);
-		perfring_session_cut_kinds(session, request->first);
-		perfring_target_empty(&request->target);
+		perfring__session_cut_kinds(session, request->first);
+		perfring__target_empty(&request->target);
 		return ret;
 	}
 	session->refusal[0] = 0;
@@ -624,16 +624,16 @@ int perfring_session_describe(struct perfring_session *session, const struct per
 	ret = add_kinds(session, &attr, 1, first);
 	for (uint32_t i = 0; !ret && i < count; i++)
 		if (!ids[i])
-			ret = perfring_session_refuse(session, -EINVAL, "0 is no id.");
+			ret = perfring__session_refuse(session, -EINVAL, "0 is no id.");
 		else if (perfring_format_set_find(session->formats, ids[i]))
-			ret = perfring_session_refuse(session, -EEXIST, "id %llu is known already.",
-						      (unsigned long long)ids[i]);
+			ret = perfring__session_refuse(session, -EEXIST, "id %llu is known already.",
+						       (unsigned long long)ids[i]);
 	if (!ret)
 		ret = add_formats(session, first);
 	for (uint32_t i = 0; !ret && i < count; i++)
 		ret = perfring_format_set_put(session->formats, ids[i], first);
 	if (ret) {
-		perfring_session_cut_kinds(session, first);
+		perfring__session_cut_kinds(session, first);
 		return explain(session, "describing the event", ret);
 	}
 	return (int)first;
@@ -666,7 +666,7 @@ static int open_all(struct perfring_session *session, const struct perfring_sess
 	if (!ret)
 		ret = add_ids(session, events);
 	if (ret)
-		perfring_session_cut_back(session, events, rings);
+		perfring__session_cut_back(session, events, rings);
 	else
 		start_new(session, events);
 	return ret;
@@ -677,21 +677,21 @@ static int open_new(struct perfring_session *session, const struct perfring_sess
 		    const struct perfring_numbers *now, struct perfring_numbers *known, bool are_cpus)
 {
 	const struct perfring_numbers *others =
-		are_cpus ? perfring_target_who(&request->target) : perfring_target_where(&request->target);
+		are_cpus ? perfring__target_who(&request->target) : perfring__target_where(&request->target);
 	uint64_t count = 0;
 	int ret;
 
 	for (uint32_t i = 0; i < now->count; i++)
-		count += !perfring_numbers_have(known, now->numbers[i]);
+		count += !perfring__numbers_have(known, now->numbers[i]);
 	ret = reserve_files(session, count * others->count * request->count);
 	for (uint32_t i = 0; !ret && i < now->count; i++) {
 		struct perfring_numbers one = {&now->numbers[i], 1, 1};
 
-		if (perfring_numbers_have(known, now->numbers[i]))
+		if (perfring__numbers_have(known, now->numbers[i]))
 			continue;
 		ret = open_all(session, request, are_cpus ? others : &one, are_cpus ? &one : others);
 		if (!ret)
-			ret = perfring_numbers_add(known, now->numbers[i]);
+			ret = perfring__numbers_add(known, now->numbers[i]);
 	}
 	return ret;
 }
@@ -712,7 +712,7 @@ static int list_threads(struct listing *listing, const struct perfring_target *t
 	listing->of = NULL;
 	listing->tids.count = 0;
 	for (uint32_t i = 0; !ret && i < target->process_count; i++) {
-		ret = perfring_numbers_add_process(&listing->tids, &target->processes[i]);
+		ret = perfring__numbers_add_process(&listing->tids, &target->processes[i]);
 		if (ret == -ESRCH)
 			ret = 0;
 	}
@@ -729,12 +729,12 @@ static int update_threads(struct perfring_session *session, struct perfring_sess
 	int ret = list_threads(listing, target);
 
 	for (uint32_t i = 0; !ret && i < listing->tids.count; i++)
-		ret = perfring_numbers_add(&now, listing->tids.numbers[i]);
+		ret = perfring__numbers_add(&now, listing->tids.numbers[i]);
 	for (uint32_t i = 0; !ret && i < target->threads.count; i++)
-		ret = perfring_numbers_add(&now, target->threads.numbers[i]);
+		ret = perfring__numbers_add(&now, target->threads.numbers[i]);
 	if (!ret) {
 		/* A number that was gone meanwhile is another thread. */
-		perfring_numbers_keep(&target->tids, &now);
+		perfring__numbers_keep(&target->tids, &now);
 		ret = open_new(session, request, &now, &target->tids, false);
 	}
 	free(now.numbers);
@@ -747,7 +747,7 @@ static void close_event(struct perfring_session *session, uint32_t number)
 	const struct perfring_format *format = perfring_format_set_at(session->formats, event->event);
 
 	if (format->read_format & PERFRING_FORMAT_LOST)
-		session->kinds[event->event]->lost += perfring_session_lost_of(event, format);
+		session->kinds[event->event]->lost += perfring__session_lost_of(event, format);
 	close(event->fd);
 	event->fd = -1;
 }
@@ -780,12 +780,12 @@ static void close_exited(struct perfring_session *session)
 			if (!gone || !owners || open[event->ring] != 1 || ring->cpu >= 0 || !is_drained(ring))
 				continue;
 			close_event(session, i);
-			perfring_session_drop_ring(session, event->ring);
+			perfring__session_drop_ring(session, event->ring);
 		}
 	free(open);
 }
 
-int perfring_session_update_on(struct perfring_session *session, const struct perfring_numbers *online)
+int perfring__session_update_on(struct perfring_session *session, const struct perfring_numbers *online)
 {
 	struct listing listing = {NULL, {NULL, 0, 0}};
 	uint32_t events = session->event_count;
@@ -803,7 +803,7 @@ int perfring_session_update_on(struct perfring_session *session, const struct pe
 			continue;
 		/* The events of a thread stop while its CPU is offline; those of a CPU or cgroup never count again. */
 		if (!target->threads.count && !target->process_count)
-			perfring_numbers_keep(&target->cpus, online);
+			perfring__numbers_keep(&target->cpus, online);
 		ret = open_new(session, request, online, &target->cpus, true);
 	}
 	free(listing.tids.numbers);
@@ -816,10 +816,10 @@ int perfring_session_update_on(struct perfring_session *session, const struct pe
 int perfring_session_update(struct perfring_session *session)
 {
 	struct perfring_numbers online = {NULL, 0, 0};
-	int ret = perfring_numbers_add_online(&online);
+	int ret = perfring__numbers_add_online(&online);
 
 	if (!ret)
-		ret = perfring_session_update_on(session, &online);
+		ret = perfring__session_update_on(session, &online);
 	free(online.numbers);
 	return ret;
 }

@@ -95,9 +95,9 @@ static struct perfring_totals *totals_of(const struct perfring_session *session,
 		       : NULL;
 }
 
-void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
-			    const struct perfring_format *format, const struct perf_event_header *record,
-			    const struct perf_event_header *header, uint64_t time)
+void perfring__session_count(struct perfring_session *session, struct perfring_session_ring *ring,
+			     const struct perfring_format *format, const struct perf_event_header *record,
+			     const struct perf_event_header *header, uint64_t time)
 {
 	struct perfring_totals *totals = totals_of(session, format);
 	uint64_t word = word_with(record, header);
@@ -107,18 +107,18 @@ void perfring_session_count(struct perfring_session *session, struct perfring_se
 		count_into(totals, header, word, time);
 }
 
-void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
+void perfring__session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	ring->state = PERFRING_HEALTH_FOUND_CORRUPT;
 	ring->totals.corrupt++;
 	session->corrupt_rings++;
 }
 
-int perfring_session_report_corrupt(struct perfring_session *session)
+int perfring__session_report_corrupt(struct perfring_session *session)
 {
 	struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; session->corrupt_rings && (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; session->corrupt_rings && (ring = perfring__session_ring_from(session, &i)); i++) {
 		if (ring->state == PERFRING_HEALTH_FOUND_CORRUPT) {
 			ring->state = PERFRING_HEALTH_REPORTED_CORRUPT;
 			session->fault = ring->reader.fault;
@@ -145,7 +145,7 @@ static bool is_old(const struct perfring_session_ring *ring, uint64_t position)
 /* Whether the invariants of session_private.h hold: asserted after each step, in builds without NDEBUG. */
 static __attribute__((unused)) bool ring_is_valid(const struct perfring_session_ring *ring)
 {
-	bool is_forward = ring->ops == &perfring_session_forward;
+	bool is_forward = ring->ops == &perfring__session_forward;
 	uint32_t old = 0;
 
 	if (ring->first > ring->end || ring->end > 2 * PERFRING_WINDOW)
@@ -190,7 +190,7 @@ static const struct perf_event_header *mended(const struct perfring_session *ses
 	struct perfring_session_mended *copy;
 
 	/* Linux alone lengthens */
-	if (PERFRING_LIKELY(!perfring_lengthened_may_be(header)) || ring->ring.flags & PERFRING_RING_OWN)
+	if (PERFRING_LIKELY(!perfring__lengthened_may_be(header)) || ring->ring.flags & PERFRING_RING_OWN)
 		return record;
 	copy = malloc(sizeof(*copy) + header->size);
 	if (!copy)
@@ -198,7 +198,7 @@ static const struct perf_event_header *mended(const struct perfring_session *ses
 	/* the copy first: a peer may write to the record */
 	memcpy(copy->record, record, header->size);
 	memcpy(copy->record, header, sizeof(*header));
-	if (!perfring_lengthened_mend(session->formats, header, copy->record)) {
+	if (!perfring__lengthened_mend(session->formats, header, copy->record)) {
 		free(copy);
 		return record;
 	}
@@ -210,7 +210,7 @@ static const struct perf_event_header *mended(const struct perfring_session *ses
 }
 
 /* The copies are in the ring's order. */
-void perfring_session_free_mended(struct perfring_session_ring *ring, uint64_t from, uint64_t until)
+void perfring__session_free_mended(struct perfring_session_ring *ring, uint64_t from, uint64_t until)
 {
 	struct perfring_session_mended *copy;
 
@@ -220,8 +220,8 @@ void perfring_session_free_mended(struct perfring_session_ring *ring, uint64_t f
 	}
 }
 
-void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
-			  struct perfring_pending *waiting, const struct perf_event_header *header, bool is_counted)
+void perfring__session_put(struct perfring_session *session, struct perfring_session_ring *ring,
+			   struct perfring_pending *waiting, const struct perf_event_header *header, bool is_counted)
 {
 	waiting->time = 0;
 	/* By the checked header: the writer may have changed the record, and its size. */
@@ -235,28 +235,28 @@ void perfring_session_put(struct perfring_session *session, struct perfring_sess
 		ring->latest = waiting->time;
 	waiting->key = waiting->time ? waiting->time : ring->latest;
 	if (!is_counted)
-		perfring_session_count(session, ring, waiting->format, waiting->record, header, waiting->time);
+		perfring__session_count(session, ring, waiting->format, waiting->record, header, waiting->time);
 	insert(ring, waiting);
 }
 
-bool perfring_session_holds(const struct perfring_session *session)
+bool perfring__session_holds(const struct perfring_session *session)
 {
 	const struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++)
 		if (ring->ops->has_seen(ring))
 			return true;
 	return false;
 }
 
-void perfring_session_look(struct perfring_session *session, bool last)
+void perfring__session_look(struct perfring_session *session, bool last)
 {
 	struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		/* First, so that the records that name these bytes are seen below (docs/abi.md 8). */
 		if (ring->aux)
-			perfring_session_aux_look(session, ring);
+			perfring__session_aux_look(session, ring);
 		if (ring->ops->observe)
 			ring->ops->observe(session, ring, last);
 	}
@@ -272,18 +272,18 @@ static void begin_merge(struct perfring_session *session)
 	session->merging = true;
 	session->heap_count = 0;
 	session->old_rings = 0;
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		ring->ops->fill(session, ring);
 		session->old_rings += ring->old != 0;
 		if (ring->first != ring->end)
 			session->heap[session->heap_count++] =
 				(struct perfring_heap_entry){ring->window[ring->first].key, i};
 	}
-	perfring_heap_make(session->heap, session->heap_count);
-	assert(perfring_heap_is_valid(session->heap, session->heap_count));
+	perfring__heap_make(session->heap, session->heap_count);
+	assert(perfring__heap_is_valid(session->heap, session->heap_count));
 }
 
-uint64_t perfring_session_first_key(struct perfring_session *session)
+uint64_t perfring__session_first_key(struct perfring_session *session)
 {
 	if (!session->merging)
 		begin_merge(session);
@@ -293,7 +293,7 @@ uint64_t perfring_session_first_key(struct perfring_session *session)
 	return session->heap[0].key - (session->heap[0].key == UINT64_MAX);
 }
 
-void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last)
+void perfring__session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last)
 {
 	struct perfring_session_ring *ring = session->rings[session->heap[0].number];
 	struct perfring_pending waiting = ring->window[ring->first++];
@@ -309,8 +309,8 @@ void perfring_session_take(struct perfring_session *session, struct perfring_ite
 	} else {
 		session->heap[0].key = ring->window[ring->first].key;
 	}
-	perfring_heap_down(session->heap, session->heap_count, 0);
-	assert(perfring_heap_is_valid(session->heap, session->heap_count) && ring_is_valid(ring));
+	perfring__heap_down(session->heap, session->heap_count, 0);
+	assert(perfring__heap_is_valid(session->heap, session->heap_count) && ring_is_valid(ring));
 
 	item->record = waiting.record;
 	item->format = waiting.format;
@@ -331,13 +331,13 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 
 	if (PERFRING_UNLIKELY(!session))
 		return -EINVAL;
-	perfring_session_first_key(session);
-	ret = perfring_session_report_corrupt(session);
+	perfring__session_first_key(session);
+	ret = perfring__session_report_corrupt(session);
 	if (ret)
 		return ret;
 	if (!session->old_rings || !session->heap_count)
 		return 0;
-	perfring_session_take(session, item, &session->last);
+	perfring__session_take(session, item, &session->last);
 	return 1;
 }
 
@@ -374,17 +374,17 @@ static const struct perfring_format *format_of(const struct perfring_session *se
 
 int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span)
 {
-	int ret = session ? perfring_session_report_corrupt(session) : -EINVAL;
+	int ret = session ? perfring__session_report_corrupt(session) : -EINVAL;
 	struct perfring_session_ring *ring;
 
 	if (ret)
 		return ret;
-	for (; (ring = perfring_session_ring_from(session, &session->span_ring)); session->span_ring++)
+	for (; (ring = perfring__session_ring_from(session, &session->span_ring)); session->span_ring++)
 		if (ring->ops->take_span(session, ring, span)) {
 			span->ring = session->span_ring;
 			return 1;
 		}
-	return perfring_session_report_corrupt(session);
+	return perfring__session_report_corrupt(session);
 }
 
 /* ---- forward rings ---- */
@@ -393,7 +393,7 @@ static void observe(struct perfring_session *session, struct perfring_session_ri
 {
 	ring->old_end = ring->reader.observed;
 	if (ring->state == PERFRING_HEALTH_SOUND && perfring_reader_observe(&ring->reader) < 0)
-		perfring_session_found_corrupt(session, ring);
+		perfring__session_found_corrupt(session, ring);
 	if (last)
 		ring->old_end = ring->reader.observed;
 	/* The window was seen before this round. */
@@ -406,7 +406,7 @@ static bool peek(struct perfring_session *session, struct perfring_session_ring 
 	int size = ring->state == PERFRING_HEALTH_SOUND ? perfring_reader_peek(&ring->reader, header) : 0;
 
 	if (size < 0)
-		perfring_session_found_corrupt(session, ring);
+		perfring__session_found_corrupt(session, ring);
 	if (size <= 0)
 		return false;
 	PERFRING_POINT(session_peeked);
@@ -423,7 +423,7 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 		struct perfring_pending waiting = {.position = ring->reader.position};
 
 		waiting.record = mended(session, ring, waiting.position, perfring_reader_take(&ring->reader, &header), &header);
-		perfring_session_put(session, ring, &waiting, &header, false);
+		perfring__session_put(session, ring, &waiting, &header, false);
 	}
 	assert(ring_is_valid(ring));
 }
@@ -445,16 +445,16 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 		if (at != end && end != from)
 			break;
 		/* One that may be mended begins a span: its copy is one. */
-		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(&header)) && end != from &&
+		if (PERFRING_UNLIKELY(perfring__lengthened_may_be(&header)) && end != from &&
 		    !(ring->ring.flags & PERFRING_RING_OWN))
 			break;
 		if (end == from)
 			from = at;
 		read = perfring_reader_take(reader, &header);
 		record = mended(session, ring, at, read, &header);
-		perfring_session_count(session, ring,
-				       counts_events(session) ? format_of(session, record, &header) : NULL, record,
-				       &header, time_at && header.size >= time_at + 8 ? word_at(record, time_at) : 0);
+		perfring__session_count(session, ring,
+					counts_events(session) ? format_of(session, record, &header) : NULL, record,
+					&header, time_at && header.size >= time_at + 8 ? word_at(record, time_at) : 0);
 		end = reader->position;
 		if (PERFRING_UNLIKELY(record != read)) {
 			span->size = header.size;
@@ -485,7 +485,7 @@ static void give_back(struct perfring_session *session, struct perfring_session_
 		if (ring->window[j].position - returned < lowest - returned)
 			lowest = ring->window[j].position;
 	perfring_reader_return_to(&ring->reader, lowest);
-	perfring_session_free_mended(ring, returned, lowest);
+	perfring__session_free_mended(ring, returned, lowest);
 	assert(ring_is_valid(ring));
 	if (ring->state == PERFRING_HEALTH_REPORTED_CORRUPT && ring->first == ring->end) {
 		ring->totals.skipped += perfring_reader_skip(&ring->reader);
@@ -498,7 +498,7 @@ static bool has_seen(const struct perfring_session_ring *ring)
 	return ring->reader.observed != ring->reader.returned;
 }
 
-const struct perfring_session_ring_ops perfring_session_forward = {observe, fill, take_span, give_back, has_seen};
+const struct perfring_session_ring_ops perfring__session_forward = {observe, fill, take_span, give_back, has_seen};
 
 /* ---- returning ---- */
 
@@ -506,9 +506,9 @@ void perfring_session_return(struct perfring_session *session)
 {
 	struct perfring_session_ring *ring;
 
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		if (ring->aux)
-			perfring_session_aux_return(session, ring);
+			perfring__session_aux_return(session, ring);
 		ring->ops->give_back(session, ring);
 	}
 }
@@ -522,7 +522,7 @@ int perfring_session_fill(struct perfring_session *session, struct perfring_rows
 {
 	struct perfring_fault fault = {0};
 	bool is_fault;
-	int one = perfring_rows_fill(rows, item, next_of, session, &fault, &is_fault);
+	int one = perfring__rows_fill(rows, item, next_of, session, &fault, &is_fault);
 
 	if (is_fault) {
 		session->fault = fault;
@@ -539,7 +539,7 @@ struct perfring_fault perfring_session_fault(const struct perfring_session *sess
 }
 
 /* last_time is a maximum, first_time a minimum; the rest are sums. */
-void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals)
+void perfring__totals_add(struct perfring_totals *sum, const struct perfring_totals *totals)
 {
 	sum->records += totals->records;
 	sum->samples += totals->samples;
@@ -567,8 +567,8 @@ void perfring_session_totals(const struct perfring_session *session, struct perf
 	const struct perfring_session_ring *ring;
 
 	*totals = session->removed;
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
-		perfring_totals_add(totals, &ring->totals);
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++)
+		perfring__totals_add(totals, &ring->totals);
 }
 
 uint32_t perfring_session_ring_count(const struct perfring_session *session)
@@ -578,7 +578,7 @@ uint32_t perfring_session_ring_count(const struct perfring_session *session)
 
 int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring, struct perfring_totals *totals)
 {
-	const struct perfring_session_ring *found = perfring_session_ring_at(session, ring);
+	const struct perfring_session_ring *found = perfring__session_ring_at(session, ring);
 
 	if (!found)
 		return -EINVAL;
@@ -586,7 +586,7 @@ int perfring_session_ring_totals(const struct perfring_session *session, uint32_
 	return 0;
 }
 
-int perfring_session_count_event(struct perfring_session *session, uint32_t event)
+int perfring__session_count_event(struct perfring_session *session, uint32_t event)
 {
 	uint32_t count = session->event_totals_count;
 	struct perfring_totals *totals;
@@ -606,12 +606,12 @@ int perfring_session_count_event(struct perfring_session *session, uint32_t even
 }
 
 /* A group's read has the whole group: finds this fd by its id. */
-uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format)
+uint64_t perfring__session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format)
 {
 	struct perfring_read values;
 	uint64_t space[PERFRING_OPENER_READ_WORDS];
 
-	if (perfring_opener_read(event->fd, format, &values, space, sizeof(space)))
+	if (perfring__opener_read(event->fd, format, &values, space, sizeof(space)))
 		return 0;
 	for (uint64_t i = 0; i < values.nr; i++)
 		if (values.nr == 1 || perfring_read_id(&values, i) == event->id)
@@ -636,6 +636,6 @@ int perfring_session_event_totals(const struct perfring_session *session, uint32
 		totals->lost = session->kinds[event]->lost;
 	for (uint32_t i = 0; format->read_format & PERFRING_FORMAT_LOST && i < session->event_count; i++)
 		if (session->events[i].event == event && session->events[i].fd >= 0)
-			totals->lost += perfring_session_lost_of(&session->events[i], format);
+			totals->lost += perfring__session_lost_of(&session->events[i], format);
 	return 0;
 }

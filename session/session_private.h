@@ -106,7 +106,7 @@ struct perfring_session_ring_ops {
 	bool (*has_seen)(const struct perfring_session_ring *ring);
 };
 
-extern const struct perfring_session_ring_ops perfring_session_forward, perfring_session_backward;
+extern const struct perfring_session_ring_ops perfring__session_forward, perfring__session_backward;
 
 /* The copy of a backward ring. */
 struct perfring_session_snapshot {
@@ -203,111 +203,111 @@ struct perfring_session {
 };
 
 /* The next ring from place *i on, or NULL. */
-static inline struct perfring_session_ring *perfring_session_ring_from(const struct perfring_session *session,
-								       uint32_t *i)
+static inline struct perfring_session_ring *perfring__session_ring_from(const struct perfring_session *session,
+									uint32_t *i)
 {
 	while (*i < session->ring_count && !session->rings[*i])
 		++*i;
 	return *i < session->ring_count ? session->rings[*i] : NULL;
 }
 
-static inline struct perfring_session_ring *perfring_session_ring_at(const struct perfring_session *session,
-								     uint32_t number)
+static inline struct perfring_session_ring *perfring__session_ring_at(const struct perfring_session *session,
+								      uint32_t number)
 {
 	return number < session->ring_count ? session->rings[number] : NULL;
 }
 
 /* session.c */
-void perfring_session_close_ring(struct perfring_session_ring *ring);
+void perfring__session_close_ring(struct perfring_session_ring *ring);
 
 /* Closes a ring; the session keeps its totals. */
-void perfring_session_drop_ring(struct perfring_session *session, uint32_t number);
+void perfring__session_drop_ring(struct perfring_session *session, uint32_t number);
 
 /* session_set.c: adds rings of threads that have joined a set, removes drained ones.  Returns 0 or the first error; the
  * next walk tries again. */
-int perfring_session_walk_sets(struct perfring_session *session);
+int perfring__session_walk_sets(struct perfring_session *session);
 
 /* Before close: the sets' rings are no longer this session's, and another one may read them. */
-void perfring_session_leave_sets(struct perfring_session *session);
+void perfring__session_leave_sets(struct perfring_session *session);
 
 /* session_open.c */
 
 /* Sets the refusal's text.  Returns `error`. */
 int __attribute__((format(printf, 3, 4)))
-perfring_session_refuse(struct perfring_session *session, int error, const char *format, ...);
+perfring__session_refuse(struct perfring_session *session, int error, const char *format, ...);
 
 /* Makes space in the session's arrays for one more ring.  Returns 0 or -ENOMEM. */
-int perfring_session_make_space(struct perfring_session *session);
+int perfring__session_make_space(struct perfring_session *session);
 
 /* Closes the events and rings, or frees the kinds, after the first `events`, `rings`, `count`. */
-void perfring_session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings);
-void perfring_session_cut_kinds(struct perfring_session *session, uint32_t count);
+void perfring__session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings);
+void perfring__session_cut_kinds(struct perfring_session *session, uint32_t count);
 
 /* Removes an event that has hung up from the epoll set. */
-void perfring_session_unwatch(struct perfring_session *session, uint32_t number);
+void perfring__session_unwatch(struct perfring_session *session, uint32_t number);
 
 /* perfring_session_update for these online CPUs. */
-int perfring_session_update_on(struct perfring_session *session, const struct perfring_numbers *online);
+int perfring__session_update_on(struct perfring_session *session, const struct perfring_numbers *online);
 
 /* session_order.c: begins a round.  last: it returns all records that are in the rings now. */
-void perfring_session_look(struct perfring_session *session, bool last);
+void perfring__session_look(struct perfring_session *session, bool last);
 
 /* Whether seen records are not returned yet. */
-bool perfring_session_holds(const struct perfring_session *session);
+bool perfring__session_holds(const struct perfring_session *session);
 
-static inline bool perfring_session_is_backward(const struct perfring_session *session)
+static inline bool perfring__session_is_backward(const struct perfring_session *session)
 {
 	return session->options & PERFRING_SESSION_BACKWARD;
 }
 
-/* A ring that is not mapped yet, or NULL.  Close it by perfring_session_close_ring. */
-struct perfring_session_ring *perfring_session_new_ring(const struct perfring_session *session);
+/* A ring that is not mapped yet, or NULL.  Close it by perfring__session_close_ring. */
+struct perfring_session_ring *perfring__session_new_ring(const struct perfring_session *session);
 
 /* Opens the reader of a mapped ring. */
-int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flags);
+int perfring__session_open_ring(struct perfring_session_ring *ring, unsigned flags);
 
 /* session_order.c, for merge.c.  The smallest key of the windows; UINT64_MAX: they are empty.  Begins the round. */
-uint64_t perfring_session_first_key(struct perfring_session *session);
+uint64_t perfring__session_first_key(struct perfring_session *session);
 
 /* Takes the next item.  *last: the largest key that was taken. */
-void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last);
+void perfring__session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last);
 
 /* Reports one corrupt ring or area: -EBADMSG, or 0 if there is none. */
-int perfring_session_report_corrupt(struct perfring_session *session);
+int perfring__session_report_corrupt(struct perfring_session *session);
 
-void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring);
+void perfring__session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring);
 
 /* Counts a record.  header: a checked copy; time: of a sample, 0: unknown. */
-void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
-			    const struct perfring_format *format, const struct perf_event_header *record,
-			    const struct perf_event_header *header, uint64_t time);
+void perfring__session_count(struct perfring_session *session, struct perfring_session_ring *ring,
+			     const struct perfring_format *format, const struct perf_event_header *record,
+			     const struct perf_event_header *header, uint64_t time);
 
 /* FORMAT_LOST of one fd, or 0. */
-uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format);
+uint64_t perfring__session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format);
 
 /* Makes space for the event's totals.  Returns 0 or -ENOMEM. */
-int perfring_session_count_event(struct perfring_session *session, uint32_t event);
+int perfring__session_count_event(struct perfring_session *session, uint32_t event);
 
 /* Frees the copies of records that begin between two positions of the ring; 0 and UINT64_MAX: all, for positions are multiples
  * of 8. */
-void perfring_session_free_mended(struct perfring_session_ring *ring, uint64_t from, uint64_t until);
+void perfring__session_free_mended(struct perfring_session_ring *ring, uint64_t from, uint64_t until);
 
 /* Puts a record into the window.  header: as checked.  is_counted: the totals count it already. */
-void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
-			  struct perfring_pending *waiting, const struct perf_event_header *header, bool is_counted);
+void perfring__session_put(struct perfring_session *session, struct perfring_session_ring *ring,
+			   struct perfring_pending *waiting, const struct perf_event_header *header, bool is_counted);
 
 /* session_aux.c */
-void perfring_session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring);
-void perfring_session_aux_return(struct perfring_session *session, struct perfring_session_ring *ring);
-bool perfring_session_aux_is_out(const struct perfring_session_ring *ring);
-void perfring_session_aux_close(struct perfring_session_ring *ring);
+void perfring__session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring);
+void perfring__session_aux_return(struct perfring_session *session, struct perfring_session_ring *ring);
+bool perfring__session_aux_is_out(const struct perfring_session_ring *ring);
+void perfring__session_aux_close(struct perfring_session_ring *ring);
 
 /* session.c, for merge.c: is_live: whether records may still come; arm: arms (or disarms) rings before a sleep on the session's fd;
  * is_silent: whether some ring cannot end a wait. */
-bool perfring_session_is_live(const struct perfring_session *session);
-bool perfring_session_arm(struct perfring_session *session, bool armed);
-bool perfring_session_is_silent(const struct perfring_session *session);
+bool perfring__session_is_live(const struct perfring_session *session);
+bool perfring__session_arm(struct perfring_session *session, bool armed);
+bool perfring__session_is_silent(const struct perfring_session *session);
 
-void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals);
+void perfring__totals_add(struct perfring_totals *sum, const struct perfring_totals *totals);
 
 #endif

@@ -61,12 +61,12 @@ static int walk(struct perfring_session *session, const struct perfring_session_
 	return error;
 }
 
-int perfring_session_walk_sets(struct perfring_session *session)
+int perfring__session_walk_sets(struct perfring_session *session)
 {
 	struct perfring_session_ring *ring;
 	int error = 0;
 
-	for (uint32_t i = 0; session->leaving && (ring = perfring_session_ring_from(session, &i)); i++)
+	for (uint32_t i = 0; session->leaving && (ring = perfring__session_ring_from(session, &i)); i++)
 		if (ring->leaving && !perfring_session_remove_ring(session, i))
 			session->leaving--;
 	for (uint32_t i = 0; i < session->set_count; i++) {
@@ -77,7 +77,7 @@ int perfring_session_walk_sets(struct perfring_session *session)
 	return error;
 }
 
-void perfring_session_leave_sets(struct perfring_session *session)
+void perfring__session_leave_sets(struct perfring_session *session)
 {
 	struct perfring_set_ring *member;
 
@@ -94,7 +94,7 @@ int perfring_session_add_set(struct perfring_session *session, struct perfring_s
 	for (uint32_t i = 0; i < session->set_count; i++)
 		if (session->sets[i].set == set)
 			return -EEXIST;
-	if (perfring_os_array_grow(&session->sets, session->set_count, &session->set_capacity, sizeof(*session->sets)))
+	if (perfring__os_array_grow(&session->sets, session->set_count, &session->set_capacity, sizeof(*session->sets)))
 		return -ENOMEM;
 	session->sets[session->set_count++] = (struct perfring_session_set){set, wake_fd, flags};
 	return 0;

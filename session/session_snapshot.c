@@ -37,8 +37,8 @@ static bool was_counted(const struct perfring_session_snapshot *snapshot, const 
 /* In the copy, which is this process's own, and whose sizes were checked. */
 static void mend(const struct perfring_session *session, const struct perf_event_header *record)
 {
-	if (PERFRING_UNLIKELY(perfring_lengthened_may_be(record)))
-		perfring_lengthened_mend(session->formats, record, (void *)(uintptr_t)record);
+	if (PERFRING_UNLIKELY(perfring__lengthened_may_be(record)))
+		perfring__lengthened_mend(session->formats, record, (void *)(uintptr_t)record);
 }
 
 static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
@@ -51,8 +51,8 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 		memcpy(&header, waiting.record, sizeof(header));
 		mend(session, waiting.record);
 		waiting.position = copy->oldest_first - 1;
-		perfring_session_put(session, ring, &waiting, &header,
-				     was_counted(&ring->snapshot, waiting.record, header.size));
+		perfring__session_put(session, ring, &waiting, &header,
+				      was_counted(&ring->snapshot, waiting.record, header.size));
 	}
 }
 
@@ -91,8 +91,8 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 		span->samples += header.type == PERF_RECORD_SAMPLE;
 		if (!was_counted(&ring->snapshot, record, header.size)) {
 			perfring_format_set_of(session->formats, record, &format, NULL);
-			perfring_session_count(session, ring, format, record, &header,
-					       format ? perfring_format_time_of(format, record) : 0);
+			perfring__session_count(session, ring, format, record, &header,
+						format ? perfring_format_time_of(format, record) : 0);
 		}
 		end += header.size;
 	}
@@ -121,7 +121,7 @@ static bool has_seen(const struct perfring_session_ring *ring)
 	return ring->snapshot.copy.count != 0;
 }
 
-const struct perfring_session_ring_ops perfring_session_backward = {NULL, fill, take_span, drop, has_seen};
+const struct perfring_session_ring_ops perfring__session_backward = {NULL, fill, take_span, drop, has_seen};
 
 static int pause_output(const struct perfring_session_ring *ring, unsigned long paused)
 {
@@ -166,7 +166,7 @@ static int take_copy(struct perfring_session *session, uint32_t number, bool set
 		leave_out_oldest(copy);
 	if (copy->fault.what && ring->state == PERFRING_HEALTH_SOUND) {
 		ring->reader.fault = copy->fault;
-		perfring_session_found_corrupt(session, ring);
+		perfring__session_found_corrupt(session, ring);
 	}
 	ring->old_end = copy->count;
 	ring->latest = 0;
@@ -182,9 +182,9 @@ int perfring_session_snapshot(struct perfring_session *session)
 	uint32_t count = 0;
 	int first = 0, ret;
 
-	if (!perfring_session_is_backward(session))
+	if (!perfring__session_is_backward(session))
 		return -EINVAL;
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++) {
 		count++;
 		kernel |= !ring->added;
 		drop(session, ring);
@@ -196,8 +196,8 @@ int perfring_session_snapshot(struct perfring_session *session)
 		return -EINVAL;
 	/* A pause stops new records.  One that is being written, above the published head, may overwrite the oldest.
 	 * The kernel writes with preemption disabled, so it is finished after a membarrier (a grace period). */
-	settled = !kernel || perfring_os_membarrier_system();
-	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+	settled = !kernel || perfring__os_membarrier_system();
+	for (uint32_t i = 0; (ring = perfring__session_ring_from(session, &i)); i++)
 		if (ring->snapshot.is_paused) {
 			ret = take_copy(session, i, settled);
 			first = first ? first : ret;

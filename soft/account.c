@@ -19,11 +19,11 @@ static int find_account(const struct perf_event_attr *attr, struct perfring_soft
 		       : -ENOENT;
 }
 
-const char *perfring_soft_account_refused(const struct perf_event_attr *attr)
+const char *perfring__soft_account_refused(const struct perf_event_attr *attr)
 {
 	switch (attr->config) {
 	case PERFRING_COUNT_SW_CPU_MIGRATIONS:
-		if (!perfring_os_usage_has_migrations())
+		if (!perfring__os_usage_has_migrations())
 			return "cpu-migrations: this kernel does not say so of a thread (no /proc/PID/sched: CONFIG_SCHED_DEBUG)";
 		break;
 	case PERFRING_COUNT_SW_ALIGNMENT_FAULTS:
@@ -45,17 +45,17 @@ static uint64_t read_account(struct perfring_soft_counter *counter, bool here)
 {
 	switch (counter->attr->config) {
 	case PERFRING_COUNT_SW_PAGE_FAULTS:
-		return perfring_os_usage_faults(counter->tid, here, true, true);
+		return perfring__os_usage_faults(counter->tid, here, true, true);
 	case PERFRING_COUNT_SW_PAGE_FAULTS_MIN:
-		return perfring_os_usage_faults(counter->tid, here, true, false);
+		return perfring__os_usage_faults(counter->tid, here, true, false);
 	case PERFRING_COUNT_SW_PAGE_FAULTS_MAJ:
-		return perfring_os_usage_faults(counter->tid, here, false, true);
+		return perfring__os_usage_faults(counter->tid, here, false, true);
 	case PERFRING_COUNT_SW_CONTEXT_SWITCHES:
-		return perfring_os_usage_switches(counter->tid, here);
+		return perfring__os_usage_switches(counter->tid, here);
 	default:
-		return perfring_os_usage_migrations(counter->tid);
+		return perfring__os_usage_migrations(counter->tid);
 	}
 }
 
-const struct perfring_soft_pmu perfring_soft_accounts = {
+const struct perfring_soft_pmu perfring__soft_accounts = {
 	.type = PERF_TYPE_SOFTWARE, .init = find_account, .read = read_account};

@@ -27,9 +27,9 @@ enum {
 	TRIES = 8, /* while other threads change what is encoded */
 };
 
-uint64_t perfring_soft_now(const struct perfring_soft_event *event)
+uint64_t perfring__soft_now(const struct perfring_soft_event *event)
 {
-	return perfring_os_clock_of(event->attr.use_clockid ? event->attr.clockid : CLOCK_MONOTONIC);
+	return perfring__os_clock_of(event->attr.use_clockid ? event->attr.clockid : CLOCK_MONOTONIC);
 }
 
 static __attribute__((noinline)) uint32_t ask_cpu(void)
@@ -120,7 +120,7 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 		return false;
 	/* First, when few values are live across the call. */
 	if (type & PERFRING_SAMPLE_TIME)
-		*time = now = perfring_soft_now(event);
+		*time = now = perfring__soft_now(event);
 	fill(&sample, instance, period, site, (uintptr_t)caller);
 	sample.time = now;
 	*(perfring_header *)(void *)word++ = (perfring_header){PERF_RECORD_SAMPLE, sample.misc, (uint16_t)size};
@@ -169,10 +169,10 @@ static uint64_t put_chain(perfring_word *to, uint64_t space, const struct soft_i
 		if (to)
 			memcpy(to + 1, chain->frames->words, 8 * (size_t)nr);
 	} else if (chain->tables) {
-		nr = perfring_soft_unwind_by_tables(to ? to + 1 : NULL, NULL, max, registers, instance->thread,
-						    chain->tables);
+		nr = perfring__soft_unwind_by_tables(to ? to + 1 : NULL, NULL, max, registers, instance->thread,
+						     chain->tables);
 	} else {
-		nr = perfring_soft_unwind(to ? to + 1 : NULL, max, registers, instance->thread);
+		nr = perfring__soft_unwind(to ? to + 1 : NULL, max, registers, instance->thread);
 	}
 	if (to)
 		*to = nr;
@@ -200,7 +200,7 @@ static uint64_t put_regs(perfring_word *to, uint64_t space, const struct soft_in
 	if (!to || size > space)
 		return size;
 	for (*to++ = registers->abi; mask; mask &= mask - 1)
-		*to++ = perfring_soft_register(registers, (unsigned)__builtin_ctzll(mask));
+		*to++ = perfring__soft_register(registers, (unsigned)__builtin_ctzll(mask));
 	return size;
 }
 
@@ -209,8 +209,8 @@ static uint64_t put_read(perfring_word *to, uint64_t space, const struct soft_in
 	uint32_t size;
 
 	if (!to)
-		return perfring_soft_read_size(instance);
-	size = perfring_soft_read_in_thread(instance, to, (uint32_t)space);
+		return perfring__soft_read_size(instance);
+	size = perfring__soft_read_in_thread(instance, to, (uint32_t)space);
 	return size ? size : UINT64_MAX;
 }
 
@@ -267,7 +267,7 @@ static void put_stack(unsigned char *to, uint64_t stack, uint64_t sp, const stru
 	memcpy(to, &stack, 8);
 	if (!stack) /* without dyn_size: docs/abi.md 14.3 */
 		return;
-	copied = perfring_soft_stack_copy(to + 8, sp, stack, thread);
+	copied = perfring__soft_stack_copy(to + 8, sp, stack, thread);
 	memset(to + 8 + copied, 0, (size_t)(stack - copied));
 	memcpy(to + 8 + stack, &copied, 8);
 }
@@ -298,7 +298,7 @@ static bool put_with_chain(struct soft_instance *instance, struct perfring_write
 		space = perfring_writer_reserve(writer, &instance->output, fields ? size : UINT64_MAX, &claim);
 		if (PERFRING_UNLIKELY(!space))
 			return false;
-		now = type & PERFRING_SAMPLE_TIME ? perfring_soft_now(event) : 0;
+		now = type & PERFRING_SAMPLE_TIME ? perfring__soft_now(event) : 0;
 		if (PERFRING_LIKELY(put_fields((perfring_word *)(void *)space, fields, instance, period, site,
 					       registers, chain, now) == fields)) {
 			*(perfring_header *)(void *)space =
@@ -325,11 +325,11 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 	struct soft_chain chain = {NULL, NULL};
 	bool is_put;
 
-	perfring_soft_registers(&registers, site->context, frame, caller);
+	perfring__soft_registers(&registers, site->context, frame, caller);
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && !attr->exclude_callchain_user)
-		perfring_soft_chain_begin(&chain, instance, chain_max(attr), &registers);
+		perfring__soft_chain_begin(&chain, instance, chain_max(attr), &registers);
 	is_put = put_with_chain(instance, writer, period, site, &registers, &chain, time);
-	perfring_soft_chain_end(&chain);
+	perfring__soft_chain_end(&chain);
 	return is_put;
 }
 
@@ -352,7 +352,7 @@ static __attribute__((noinline)) void call_handler(struct soft_instance *instanc
 			PERFRING_ADD(&instance->output.lost, 1);
 		return;
 	}
-	perfring_soft_registers(&registers, site->context, frame, caller);
+	perfring__soft_registers(&registers, site->context, frame, caller);
 	overflow.ip = registers.ip;
 	handler(&overflow, PERFRING_LOAD(&event->handler_data));
 	errno = saved;
@@ -382,7 +382,7 @@ static void send(const struct soft_instance *instance, bool is_hup)
 }
 
 /* Each is taken before it is sent: its handler may raise, and sends those that are left; or it forks, and the child sends none. */
-void perfring_soft_send(struct soft_instance *instance)
+void perfring__soft_send(struct soft_instance *instance)
 {
 	uint64_t pending, left;
 
@@ -396,8 +396,8 @@ void perfring_soft_send(struct soft_instance *instance)
 	}
 }
 
-bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-			      const void *frame, const void *caller, uint64_t *time)
+bool perfring__soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
+			       const void *frame, const void *caller, uint64_t *time)
 {
 	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
 	uint64_t type = instance->event->format.sample_type;
@@ -428,7 +428,7 @@ static struct perfring_trailer trailer_of(const struct soft_instance *instance, 
 	};
 }
 
-uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *to, uint64_t time)
+uint32_t perfring__soft_put_trailer(const struct soft_instance *instance, unsigned char *to, uint64_t time)
 {
 	const struct perfring_format *format = &instance->event->format;
 	struct perfring_cursor cursor = perfring_cursor_init(to, 0, TRAILER_MAX);
@@ -453,10 +453,10 @@ static void put_lost_trailer(const struct perfring_output *output, void *to)
 {
 	const struct soft_instance *instance = output->data;
 
-	perfring_soft_put_trailer(instance, to, perfring_soft_now(instance->event));
+	perfring__soft_put_trailer(instance, to, perfring__soft_now(instance->event));
 }
 
-void perfring_soft_output_init(struct soft_instance *instance)
+void perfring__soft_output_init(struct soft_instance *instance)
 {
 	const struct perfring_soft_event *event = instance->event;
 	struct perfring_output *output = &instance->output;
@@ -468,7 +468,7 @@ void perfring_soft_output_init(struct soft_instance *instance)
 	output->data = instance;
 }
 
-bool perfring_soft_put_record(struct soft_instance *instance, struct perfring_record *record)
+bool perfring__soft_put_record(struct soft_instance *instance, struct perfring_record *record)
 {
 	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
 	const struct perfring_soft_event *event = instance->event;
@@ -482,7 +482,7 @@ bool perfring_soft_put_record(struct soft_instance *instance, struct perfring_re
 	space = perfring_writer_reserve(writer, &instance->output, (uint64_t)size, &claim);
 	if (!space)
 		return false;
-	time = perfring_soft_now(event);
+	time = perfring__soft_now(event);
 	record->trailer = trailer_of(instance, time);
 	if (record->type == PERF_RECORD_THROTTLE || record->type == PERF_RECORD_UNTHROTTLE)
 		record->is.throttle.time = time; /* UNTHROTTLE has the same members */
@@ -493,10 +493,10 @@ bool perfring_soft_put_record(struct soft_instance *instance, struct perfring_re
 	return true;
 }
 
-void perfring_soft_put_read(struct soft_instance *instance)
+void perfring__soft_put_read(struct soft_instance *instance)
 {
 	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
-	uint32_t body = perfring_soft_read_at_exit(instance, NULL, 0);
+	uint32_t body = perfring__soft_read_at_exit(instance, NULL, 0);
 	uint32_t size = 16 + body + perfring_format_trailer(&instance->event->format);
 	uint32_t ids[2] = {instance->thread->pid, instance->thread->tid};
 	struct perfring_claim claim;
@@ -507,16 +507,16 @@ void perfring_soft_put_read(struct soft_instance *instance)
 		return;
 	*(perfring_header *)(void *)space = (perfring_header){PERF_RECORD_READ, 0, (uint16_t)size};
 	memcpy(space + 8, ids, sizeof(ids));
-	perfring_soft_read_at_exit(instance, space + 16, body);
-	perfring_soft_put_trailer(instance, space + 16 + body, perfring_soft_now(instance->event));
+	perfring__soft_read_at_exit(instance, space + 16, body);
+	perfring__soft_put_trailer(instance, space + 16 + body, perfring__soft_now(instance->event));
 	perfring_writer_commit(writer, &claim);
 }
 
-void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle)
+void perfring__soft_put_throttle(struct soft_instance *group, bool unthrottle)
 {
 	struct perfring_record record = {.type = unthrottle ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE};
 
 	record.is.throttle.id = group->event->id;
 	record.is.throttle.stream_id = group->id;
-	perfring_soft_put_record(group, &record);
+	perfring__soft_put_record(group, &record);
 }

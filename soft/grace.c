@@ -26,10 +26,10 @@
  *
  * The states of a raising thread:
  *
- *   not joined, joining        perfring_soft_self is NULL: a visitor (below)
+ *   not joined, joining        perfring__soft_self is NULL: a visitor (below)
  *   joined, in destructors     a section.  It takes no lock, so it may interrupt any library, even with a lock held
- *   leaving                    a section until perfring_soft_self is NULL, then a visitor.  Instances are freed after that
- *   child of fork              perfring_soft_self is NULL, each `inside` is 0, but of the thread that forked: if its handler
+ *   leaving                    a section until perfring__soft_self is NULL, then a visitor.  Instances are freed after that
+ *   child of fork              perfring__soft_self is NULL, each `inside` is 0, but of the thread that forked: if its handler
  *                              interrupted a raise, that raise goes on to its 5.  It uses inherited events only, which no
  *                              grace period frees (thread.c)
  *   child of vfork             the parent thread's section: the parent stands still
@@ -64,7 +64,7 @@ enum {
 	STORES_VISIBLE_NS = 10000000 /* after that every CPU has stored what was in its store buffer */
 };
 
-uint32_t perfring_soft_fences = 1;
+uint32_t perfring__soft_fences = 1;
 
 static pthread_mutex_t graces = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t visitors[2];
@@ -72,9 +72,9 @@ static uint32_t phase;
 
 /* ---- the barrier ---- */
 
-void perfring_soft_grace_prepare(void)
+void perfring__soft_grace_prepare(void)
 {
-	PERFRING_STORE(&perfring_soft_fences, !perfring_os_membarrier_register());
+	PERFRING_STORE(&perfring__soft_fences, !perfring__os_membarrier_register());
 }
 
 static void sleep_for(long ns)
@@ -89,11 +89,11 @@ static void sleep_for(long ns)
 static void barrier_everywhere(void)
 {
 	PERFRING_FENCE();
-	if (PERFRING_LOAD(&perfring_soft_fences))
+	if (PERFRING_LOAD(&perfring__soft_fences))
 		return;
-	if (perfring_os_membarrier_process())
+	if (perfring__os_membarrier_process())
 		return;
-	PERFRING_EXCHANGE(&perfring_soft_fences, 1);
+	PERFRING_EXCHANGE(&perfring__soft_fences, 1);
 	sleep_for(STORES_VISIBLE_NS);
 }
 
@@ -113,11 +113,11 @@ static void wait_for(const struct soft_thread *thread)
 {
 	uint64_t first = PERFRING_LOAD_ACQUIRE(&thread->inside), now = first; /* partner: exit's release */
 
-	if (thread == perfring_soft_self || PERFRING_LOAD(&thread->raises_on))
+	if (thread == perfring__soft_self || PERFRING_LOAD(&thread->raises_on))
 		return;
 	for (uint32_t round = 0; now % SOFT_SECTION && now / SOFT_SECTION == first / SOFT_SECTION; round++) {
 		/* It ended by the system call exit; or this is a vfork child, which has none of these threads. */
-		if (round > YIELDS && round % LOOKS == 0 && perfring_os_task_has_ended(PERFRING_LOAD(&thread->tid)))
+		if (round > YIELDS && round % LOOKS == 0 && perfring__os_task_has_ended(PERFRING_LOAD(&thread->tid)))
 			return;
 		back_off(round);
 		now = PERFRING_LOAD_ACQUIRE(&thread->inside);
@@ -137,7 +137,7 @@ static void wait_for_visitors(void)
 	pthread_mutex_unlock(&graces);
 }
 
-void perfring_soft_grace(void)
+void perfring__soft_grace(void)
 {
 	const struct soft_thread *block;
 	int saved = errno, state;
@@ -145,7 +145,7 @@ void perfring_soft_grace(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	barrier_everywhere();
 	for (uint32_t i = 0; i < SOFT_BLOCKS; i++) {
-		block = PERFRING_LOAD_ACQUIRE(&perfring_soft_blocks[i]); /* partner: take_place */
+		block = PERFRING_LOAD_ACQUIRE(&perfring__soft_blocks[i]); /* partner: take_place */
 		for (uint32_t k = 0; block && k < SOFT_BLOCK; k++)
 			wait_for(&block[k]);
 	}
@@ -156,11 +156,11 @@ void perfring_soft_grace(void)
 
 /* ---- visitors ---- */
 
-void perfring_soft_visit_begin(struct soft_visit *visit)
+void perfring__soft_visit_begin(struct soft_visit *visit)
 {
 	uint32_t p;
 
-	perfring_os_signals_block(&visit->signals);
+	perfring__os_signals_block(&visit->signals);
 	for (;;) {
 		p = PERFRING_LOAD_ORDERED(&phase);
 		PERFRING_POINT(visitor_looked);
@@ -174,15 +174,15 @@ void perfring_soft_visit_begin(struct soft_visit *visit)
 	visit->phase = p;
 }
 
-void perfring_soft_visit_end(const struct soft_visit *visit)
+void perfring__soft_visit_end(const struct soft_visit *visit)
 {
 	PERFRING_ADD(&visitors[visit->phase], UINT64_MAX);
-	perfring_soft_signals_restore(&visit->signals);
+	perfring__soft_signals_restore(&visit->signals);
 }
 
 /* ---- fork ---- */
 
-void perfring_soft_grace_forget(void)
+void perfring__soft_grace_forget(void)
 {
 	pthread_mutex_init(&graces, NULL);
 	visitors[0] = visitors[1] = 0;

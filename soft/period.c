@@ -1,6 +1,6 @@
 /* period.c - an occurrence: what it counts, what overflows, what is sampled (docs/abi.md 9.2, 9.5, 9.6; frequency is our own).
  *
- * perfring_soft_period_start, _set and _resume run in any thread.  All else runs in the instance's own thread, and in handlers
+ * perfring__soft_period_start, _set and _resume run in any thread.  All else runs in the instance's own thread, and in handlers
  * that interrupt it at any instruction and run to their end (or leave by a jump).  So each step is one local read-modify-write,
  * or a local compare-exchange, and between two steps the instance is valid:
  *
@@ -27,17 +27,17 @@
  * just before, 0: unknown.  The coarse clock lags by up to its step, which is at most a tick. */
 PERFRING_FOLDED uint64_t tick_of(struct soft_instance *group, uint64_t now)
 {
-	uint64_t length = PERFRING_LOAD(&perfring_soft_tick); /* no order: only a number */
+	uint64_t length = PERFRING_LOAD(&perfring__soft_tick); /* no order: only a number */
 	uint64_t known = PERFRING_LOAD(&group->tick);
 	uint64_t tick;
 
 	if (!now)
-		now = perfring_os_clock_of(group->clock);
+		now = perfring__os_clock_of(group->clock);
 	if (PERFRING_LIKELY(now - (known - 2) * length < 3 * length))
 		return known;
 	tick = now / length;
 	if (tick < known) /* `now` is long past, or ticks are now shorter than the coarse clock's steps */
-		tick = perfring_os_clock_now() / length;
+		tick = perfring__os_clock_now() / length;
 	PERFRING_POINT(tick_found);
 	if (PERFRING_COMPARE_EXCHANGE_LOCAL(&group->tick, known, tick))
 		return tick;
@@ -109,9 +109,9 @@ static uint64_t product(uint64_t a, uint64_t b, uint64_t *low)
 static __attribute__((noinline)) bool measure(struct soft_instance *instance, uint64_t count, uint64_t freq)
 {
 	uint64_t stamp = PERFRING_LOAD(&instance->freq_stamp), before = PERFRING_LOAD(&instance->freq_count);
-	uint64_t tick = PERFRING_LOAD(&perfring_soft_tick), sample_time = SECOND / freq;
+	uint64_t tick = PERFRING_LOAD(&perfring__soft_tick), sample_time = SECOND / freq;
 	uint64_t window = sample_time / 2 > tick ? sample_time / 2 : tick;
-	uint64_t now = perfring_os_clock_now(), nsec = now - stamp;
+	uint64_t now = perfring__os_clock_now(), nsec = now - stamp;
 	bool due = !stamp || now > (PERFRING_LOAD(&instance->freq_sampled) + 1) * tick + sample_time;
 
 	PERFRING_POINT(measure_timed);
@@ -223,11 +223,11 @@ static __attribute__((noinline)) bool take_requests(struct soft_instance *instan
 	return true;
 }
 
-void perfring_soft_period_start(struct soft_instance *instance)
+void perfring__soft_period_start(struct soft_instance *instance)
 {
 	const struct perfring_soft_event *event = instance->event;
 	uint64_t period = event->attr.freq ? 1 : event->attr.sample_period;
-	uint64_t step = perfring_os_clock_step(CLOCK_MONOTONIC_COARSE);
+	uint64_t step = perfring__os_clock_step(CLOCK_MONOTONIC_COARSE);
 
 	PERFRING_STORE(&instance->freq, event->attr.freq ? event->attr.sample_freq : 0);
 	PERFRING_STORE(&instance->period, period);
@@ -237,10 +237,11 @@ void perfring_soft_period_start(struct soft_instance *instance)
 	PERFRING_STORE(&instance->left, event->is_clock ? 0 : -period);
 	PERFRING_STORE(&instance->freq_share, 1); /* the first sample is due by time, not by weight */
 	/* The coarse clock costs an eighth of the other, and is good enough if its step is no longer than a tick. */
-	instance->clock = step && step <= PERFRING_LOAD(&perfring_soft_tick) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC;
+	instance->clock =
+		step && step <= PERFRING_LOAD(&perfring__soft_tick) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC;
 }
 
-void perfring_soft_period_set(struct soft_instance *instance, uint64_t value)
+void perfring__soft_period_set(struct soft_instance *instance, uint64_t value)
 {
 	uint32_t requests = PERFRING_LOAD(&instance->requests);
 
@@ -255,7 +256,7 @@ void perfring_soft_period_set(struct soft_instance *instance, uint64_t value)
 		;
 }
 
-void perfring_soft_period_resume(struct soft_instance *instance)
+void perfring__soft_period_resume(struct soft_instance *instance)
 {
 	uint32_t requests = PERFRING_LOAD(&instance->requests);
 
@@ -307,11 +308,11 @@ static struct soft_instance *next_of(const struct soft_instance *group, const st
 static enum verdict check_throttling(struct soft_instance *instance, struct soft_instance *group)
 {
 	const struct perfring_soft_event *member = group->event;
-	uint64_t hz = PERFRING_LOAD(&perfring_soft_hz);
+	uint64_t hz = PERFRING_LOAD(&perfring__soft_hz);
 	struct soft_instance *other;
 
 	/* M of docs/abi.md 9.6 */
-	if (account(instance, group, 0) < (PERFRING_LOAD(&perfring_soft_max_rate) + hz - 1) / hz)
+	if (account(instance, group, 0) < (PERFRING_LOAD(&perfring__soft_max_rate) + hz - 1) / hz)
 		return PASSED;
 	while ((other = next_of(group, &member))) {
 		if (PERFRING_LOAD(&other->requests)) /* older than this overflow: they do not end the throttling */
@@ -336,7 +337,7 @@ static __attribute__((noinline)) void unthrottle(struct soft_instance *group, ui
 	if (!PERFRING_COMPARE_EXCHANGE_LOCAL(&group->throttled, old, tick + 1)) /* a handler has done it */
 		return;
 	PERFRING_POINT(unthrottle_claimed);
-	perfring_soft_put_throttle(group, true);
+	perfring__soft_put_throttle(group, true);
 	PERFRING_POINT(unthrottle_written);
 	/* Forgets the overflows of this tick, and makes the swap of an interrupted account fail. */
 	while (at_once && (instance = next_of(group, &member)))
@@ -350,9 +351,9 @@ static __attribute__((noinline)) void unthrottle(struct soft_instance *group, ui
 static __attribute__((noinline)) void put_throttle(struct soft_instance *group)
 {
 	PERFRING_POINT(throttle_due);
-	perfring_soft_put_throttle(group, false);
+	perfring__soft_put_throttle(group, false);
 	if (!PERFRING_LOAD(&group->throttled))
-		perfring_soft_put_throttle(group, true);
+		perfring__soft_put_throttle(group, true);
 }
 
 /* ---- event_limit ---- */
@@ -395,10 +396,10 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 		return false;
 	if (PERFRING_UNLIKELY(last)) {
 		PERFRING_POINT(limit_spent);
-		perfring_soft_event_stop(event);
+		perfring__soft_event_stop(event);
 		PERFRING_POINT(limit_stopped);
 	}
-	(void)perfring_soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
+	(void)perfring__soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
 	if (PERFRING_UNLIKELY(event->is_inherited))
 		return false;
 	*signal = last ? SIGNAL_HUP : SIGNAL_IN;
@@ -488,7 +489,7 @@ PERFRING_FOLDED uint32_t count_and_sample(struct soft_instance *instance, uint64
 	uint32_t signal = 0;
 	bool more;
 
-	if (!perfring_soft_is_active(event))
+	if (!perfring__soft_is_active(event))
 		return signal;
 	if (!event->samples) {
 		PERFRING_ADD_LOCAL(&instance->count, nr);
@@ -532,7 +533,7 @@ PERFRING_FOLDED uint32_t count_and_sample(struct soft_instance *instance, uint64
 	return signal;
 }
 
-/* For perfring_soft_send.  Handlers that raise in between add theirs, or send this one too. */
+/* For perfring__soft_send.  Handlers that raise in between add theirs, or send this one too. */
 static __attribute__((noinline)) bool note_signal(struct soft_instance *instance, uint32_t signal)
 {
 	uint64_t pending;
@@ -544,8 +545,8 @@ static __attribute__((noinline)) bool note_signal(struct soft_instance *instance
 	return true;
 }
 
-bool perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
-			 const void *frame, const void *caller)
+bool perfring__soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+			  const void *frame, const void *caller)
 {
 	uint32_t signal = count_and_sample(instance, nr, site, frame, caller);
 
@@ -553,19 +554,19 @@ bool perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 }
 
 /* Sends at once: all signals are blocked until the handler of the timer returns. */
-void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
-				 const struct perfring_soft_site *site)
+void perfring__soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
+				  const struct perfring_soft_site *site)
 {
 	struct soft_instance *group = group_of(instance);
 	uint32_t signal = 0;
 	uint64_t period;
 
-	if (!perfring_soft_is_active(instance->event))
+	if (!perfring__soft_is_active(instance->event))
 		return;
 	begin(instance, group);
 	period = PERFRING_LOAD(&instance->period);
 	PERFRING_STORE(&instance->last_period, period);
 	(void)next_overflow(instance, group, intervals * period, site, NULL, NULL, &signal);
 	if (PERFRING_UNLIKELY(signal && PERFRING_LOAD(&instance->event->signal)) && note_signal(instance, signal))
-		perfring_soft_send(instance);
+		perfring__soft_send(instance);
 }

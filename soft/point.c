@@ -31,7 +31,7 @@ static struct perfring_soft_point builtin[] = {
 	{.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .name = "dummy"},
 };
 
-/* perfring_soft_lock */
+/* perfring__soft_lock */
 static struct cds_hlist_head chains[CHAINS];
 static struct named **by_config; /* config - 1 */
 static uint32_t configs, config_capacity;
@@ -42,7 +42,7 @@ static struct named *make(const char *name, size_t length)
 {
 	struct named *named = NULL;
 
-	if (!perfring_os_array_grow(&by_config, configs, &config_capacity, sizeof(struct named *)))
+	if (!perfring__os_array_grow(&by_config, configs, &config_capacity, sizeof(struct named *)))
 		named = calloc(1, sizeof(*named) + length + 1);
 	if (!named)
 		return NULL;
@@ -50,7 +50,7 @@ static struct named *make(const char *name, size_t length)
 	named->point.name = named->name;
 	named->point.type = PERFRING_SOFT_TYPE;
 	named->point.config = configs + UINT64_C(1);
-	named->slow = perfring_soft_watched(named->name, &named->limit);
+	named->slow = perfring__soft_watched(named->name, &named->limit);
 	named->point.active = named->slow ? 1 : 0; /* as one more event */
 	by_config[configs++] = named;
 	return named;
@@ -62,10 +62,10 @@ struct perfring_soft_point *perfring_soft_define(const char *name)
 	struct cds_hlist_head *chain;
 	struct named *named;
 
-	if (!length || length > PERFRING_SOFT_NAME_MAX || perfring_soft_prepare())
+	if (!length || length > PERFRING_SOFT_NAME_MAX || perfring__soft_prepare())
 		return NULL;
-	chain = &chains[(perfring_soft_hash(name, 0) >> 32) % CHAINS];
-	perfring_soft_lock_take();
+	chain = &chains[(perfring__soft_hash(name, 0) >> 32) % CHAINS];
+	perfring__soft_lock_take();
 	cds_hlist_for_each_entry_2(named, chain, node)
 	{
 		if (!strcmp(named->name, name))
@@ -76,7 +76,7 @@ struct perfring_soft_point *perfring_soft_define(const char *name)
 		if (named)
 			cds_hlist_add_head(&named->node, chain);
 	}
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return named ? &named->point : NULL;
 }
 
@@ -89,10 +89,10 @@ struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t confi
 			return &builtin[i];
 	if (type != PERFRING_SOFT_TYPE)
 		return NULL;
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	if (config - 1 < configs)
 		point = &by_config[config - 1]->point;
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return point;
 }
 
@@ -104,8 +104,8 @@ static int find_point(const struct perf_event_attr *attr, struct perfring_soft_p
 	return *point ? 0 : -ENOENT;
 }
 
-const struct perfring_soft_pmu perfring_soft_points = {.type = PERFRING_SOFT_TYPE, .init = find_point};
-const struct perfring_soft_pmu perfring_soft_dummy = {.type = PERF_TYPE_SOFTWARE, .init = find_point};
+const struct perfring_soft_pmu perfring__soft_points = {.type = PERFRING_SOFT_TYPE, .init = find_point};
+const struct perfring_soft_pmu perfring__soft_dummy = {.type = PERF_TYPE_SOFTWARE, .init = find_point};
 
 /* ---- a point's events ---- */
 
@@ -117,21 +117,21 @@ static bool listens(const struct perfring_soft_event *event)
 
 /* Each looks again after its change, so the last change, of this or of a handler, is by one that has seen the last
  * state. */
-void perfring_soft_point_update(struct perfring_soft_event *event)
+void perfring__soft_point_update(struct perfring_soft_event *event)
 {
 	uint32_t active;
 
 	if (!listens(event))
 		return;
 	do {
-		active = perfring_soft_is_active(event);
+		active = perfring__soft_is_active(event);
 		PERFRING_POINT(point_looked);
 		if (PERFRING_EXCHANGE(&event->is_counted, active) != active)
 			PERFRING_ADD(&event->point->active, active ? 1u : UINT32_MAX);
-	} while (perfring_soft_is_active(event) != active);
+	} while (perfring__soft_is_active(event) != active);
 }
 
-int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list **old)
+int perfring__soft_point_add(struct perfring_soft_event *event, struct soft_list **old)
 {
 	struct perfring_soft_point *point = event->point;
 	struct soft_list *list, *another;
@@ -163,7 +163,7 @@ int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list 
 	return 0;
 }
 
-void perfring_soft_point_remove(struct perfring_soft_event *event)
+void perfring__soft_point_remove(struct perfring_soft_event *event)
 {
 	struct soft_list *list = event->point ? (struct soft_list *)(uintptr_t)event->point->events : NULL;
 
@@ -179,7 +179,7 @@ static void forget(struct perfring_soft_point *point)
 	PERFRING_STORE(&point->events, NULL);
 }
 
-void perfring_soft_points_forget(void)
+void perfring__soft_points_forget(void)
 {
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++)
 		forget(&builtin[i]);
@@ -210,18 +210,18 @@ static __attribute__((noinline)) void count_visit(const struct perfring_soft_poi
 	struct perfring_soft_event *event;
 	struct soft_visit visit;
 
-	perfring_soft_visit_begin(&visit);
+	perfring__soft_visit_begin(&visit);
 	list = list_of(point);
 	for (uint32_t i = 0; list && i < list->count; i++) {
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
 		PERFRING_POINT(visit_found);
-		if (!event || event->scope != PERFRING_SOFT_PROCESS || !perfring_soft_is_active(event))
+		if (!event || event->scope != PERFRING_SOFT_PROCESS || !perfring__soft_is_active(event))
 			continue;
 		PERFRING_ADD(&event->unjoined_count, nr);
 		if (event->samples)
 			PERFRING_ADD(&event->unjoined_lost, each_is_sampled(event) ? nr : 1);
 	}
-	perfring_soft_visit_end(&visit);
+	perfring__soft_visit_end(&visit);
 }
 
 /* Counts a span that lasted longer than the process that watches for it has asked for. */
@@ -243,14 +243,14 @@ static __attribute__((noinline)) void send_all(const struct soft_list *list, uin
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
 		instance = event ? PERFRING_LOAD_ACQUIRE(&event->instances[index]) : NULL; /* partners: as in raise_active */
 		if (instance)
-			perfring_soft_send(instance);
+			perfring__soft_send(instance);
 	}
 }
 
 __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_point *point, uint64_t nr,
 							  const struct perfring_soft_site *site)
 {
-	struct soft_thread *self = perfring_soft_self;
+	struct soft_thread *self = perfring__soft_self;
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
 	const struct soft_list *list;
@@ -262,7 +262,7 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 		count_visit(point, nr);
 		return;
 	}
-	before = perfring_soft_enter(self);
+	before = perfring__soft_enter(self);
 	list = list_of(point);
 	for (uint32_t i = list ? list->count : 0; i--;) {
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
@@ -271,15 +271,15 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 		instance = PERFRING_LOAD_ACQUIRE(&event->instances[self->index]); /* partner: instance_make */
 		PERFRING_POINT(raise_found);
 		if (instance)
-			signals |= perfring_soft_occur(instance, nr, site, __builtin_frame_address(0),
-						       __builtin_return_address(0));
+			signals |= perfring__soft_occur(instance, nr, site, __builtin_frame_address(0),
+							__builtin_return_address(0));
 	}
 	if (PERFRING_UNLIKELY(signals))
 		send_all(list, self->index);
-	perfring_soft_exit(self, before);
+	perfring__soft_exit(self, before);
 }
 
 uint64_t perfring_soft_span_now(void)
 {
-	return perfring_os_clock_of(CLOCK_MONOTONIC);
+	return perfring__os_clock_of(CLOCK_MONOTONIC);
 }

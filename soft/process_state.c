@@ -48,7 +48,7 @@ static bool put_comm(struct soft_instance *instance, uint32_t tid, const char *c
 	record.is.comm.pid = instance->thread->pid;
 	record.is.comm.tid = tid;
 	record.is.comm.comm = string_of(comm, COMM_SIZE - 1);
-	return perfring_soft_put_record(instance, &record);
+	return perfring__soft_put_record(instance, &record);
 }
 
 /* ---- threads ---- */
@@ -62,7 +62,7 @@ static struct soft_instance *task_instance(const struct perfring_soft_event *eve
 	return has_tasks && PERFRING_LOAD(&event->on) ? event->instances[thread->index] : NULL;
 }
 
-void perfring_soft_put_fork(struct soft_thread *thread, const struct soft_thread *creator)
+void perfring__soft_put_fork(struct soft_thread *thread, const struct soft_thread *creator)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_FORK};
 	struct perfring_soft_event *event;
@@ -73,16 +73,16 @@ void perfring_soft_put_fork(struct soft_thread *thread, const struct soft_thread
 	record.is.fork.pid = record.is.fork.ppid = thread->pid;
 	record.is.fork.ptid = creator ? creator->tid : thread->pid;
 	record.is.fork.tid = thread->tid;
-	for (event = perfring_soft_events; event; event = event->all) {
+	for (event = perfring__soft_events; event; event = event->all) {
 		instance = task_instance(event, thread);
 		if (instance && thread->tid != thread->pid)
-			perfring_soft_put_record(instance, &record);
+			perfring__soft_put_record(instance, &record);
 		if (instance && event->attr.comm)
 			put_comm(instance, thread->tid, comm);
 	}
 }
 
-void perfring_soft_put_exit(struct soft_thread *thread)
+void perfring__soft_put_exit(struct soft_thread *thread)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_EXIT};
 	struct perfring_soft_event *event;
@@ -90,18 +90,18 @@ void perfring_soft_put_exit(struct soft_thread *thread)
 
 	record.is.exit.pid = thread->pid;
 	record.is.exit.tid = thread->tid;
-	for (event = perfring_soft_events; event; event = event->all) {
+	for (event = perfring__soft_events; event; event = event->all) {
 		instance = task_instance(event, thread);
 		if (!instance)
 			continue;
 		/* Only here: without such events a thread makes no system call. */
 		record.is.exit.ppid = record.is.exit.ptid = (uint32_t)getppid();
-		perfring_soft_put_record(instance, &record);
+		perfring__soft_put_record(instance, &record);
 	}
-	for (event = perfring_soft_events; event; event = event->all) { /* from the last to the first: read_at_exit */
+	for (event = perfring__soft_events; event; event = event->all) { /* from the last to the first: read_at_exit */
 		instance = event->attr.inherit_stat && event->has_heirs ? event->instances[thread->index] : NULL;
 		if (instance && event->opener != thread)
-			perfring_soft_put_read(instance);
+			perfring__soft_put_read(instance);
 	}
 }
 
@@ -144,16 +144,16 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *to)
 
 		if (part->p_type == PT_NOTE && is_readable(object, part))
 			segment.size =
-				(uint8_t)perfring_os_note_build_id((const void *)(object->dlpi_addr + part->p_vaddr),
-								   part->p_memsz, false, part->p_align, segment.id);
+				(uint8_t)perfring__os_note_build_id((const void *)(object->dlpi_addr + part->p_vaddr),
+								    part->p_memsz, false, part->p_align, segment.id);
 	}
 	for (int i = 0; i < object->dlpi_phnum && segment.size; i++) {
 		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
 
 		if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
 			continue;
-		segments->error = perfring_os_array_grow(&segments->array, segments->count, &segments->capacity,
-							 sizeof(*segments->array));
+		segments->error = perfring__os_array_grow(&segments->array, segments->count, &segments->capacity,
+							  sizeof(*segments->array));
 		if (segments->error)
 			return 1;
 		segment.low = object->dlpi_addr + part->p_vaddr;
@@ -178,9 +178,9 @@ static bool read_map(const char *line, struct perfring_record_mmap2 *to)
 {
 	struct perfring_os_map map;
 
-	if (!perfring_os_map_parse(&map, line))
+	if (!perfring__os_map_parse(&map, line))
 		return false;
-	*to = perfring_proc_map_record(&map, 0);
+	*to = perfring__proc_map_record(&map, 0);
 	if (!*map.name)
 		to->pgoff = map.low;
 	return true;
@@ -213,7 +213,7 @@ static bool put_map(struct soft_instance *instance, const struct perfring_record
 		record.is.mmap.pgoff = map->pgoff;
 		record.is.mmap.filename = map->filename;
 	}
-	return perfring_soft_put_record(instance, &record);
+	return perfring__soft_put_record(instance, &record);
 }
 
 /* ---- what was written ---- */
@@ -238,7 +238,7 @@ struct pass {
 static int remember(struct pass *pass, uint64_t hash, bool is_new)
 {
 	struct soft_hashes *there = &pass->there;
-	int ret = perfring_os_array_grow(&there->array, there->count, &there->capacity, sizeof(*there->array));
+	int ret = perfring__os_array_grow(&there->array, there->count, &there->capacity, sizeof(*there->array));
 
 	if (ret)
 		return ret;
@@ -255,11 +255,11 @@ static int put_comms(struct pass *pass)
 	bool is_new;
 	int ret = 0;
 
-	for (thread = perfring_soft_threads; !ret && thread; thread = thread->next) {
+	for (thread = perfring__soft_threads; !ret && thread; thread = thread->next) {
 		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", thread->tid);
-		if (perfring_os_file_read(path, comm, sizeof(comm)) < 0)
+		if (perfring__os_file_read(path, comm, sizeof(comm)) < 0)
 			continue;
-		hash = perfring_soft_hash(comm, thread->tid);
+		hash = perfring__soft_hash(comm, thread->tid);
 		is_new = !contains(&pass->instance->event->state, hash);
 		if (!is_new || put_comm(pass->instance, thread->tid, comm))
 			ret = remember(pass, hash, is_new);
@@ -281,7 +281,7 @@ static int put_maps(struct pass *pass, char *text)
 			continue;
 		if (map.prot & PROT_EXEC ? !attr->mmap && !attr->mmap2 : !attr->mmap_data)
 			continue;
-		hash = perfring_soft_hash(line, 0);
+		hash = perfring__soft_hash(line, 0);
 		is_new = !contains(&pass->instance->event->state, hash);
 		if (!is_new || put_map(pass->instance, &map, pass->segments))
 			ret = remember(pass, hash, is_new);
@@ -291,7 +291,7 @@ static int put_maps(struct pass *pass, char *text)
 
 static int put_all(struct perfring_soft_event *event, char *maps, const struct segments *segments)
 {
-	struct soft_thread *self = perfring_soft_self;
+	struct soft_thread *self = perfring__soft_self;
 	struct pass pass = {.instance = self ? event->instances[self->index] : NULL, .segments = segments};
 	int ret = 0;
 
@@ -322,15 +322,15 @@ int perfring_soft_put_state(struct perfring_soft_event *event)
 
 	/* Before our lock: the loader has its own. thread-self: the process's first thread may have ended. */
 	if (attr->mmap || attr->mmap2 || attr->mmap_data)
-		ret = perfring_os_file_load("/proc/thread-self/maps", &maps, &size);
+		ret = perfring__os_file_load("/proc/thread-self/maps", &maps, &size);
 	if (!ret && event->format.flags & UINT64_C(1) << PERFRING_ATTR_FLAG_build_id && attr->mmap2) {
 		dl_iterate_phdr(add_object, &segments);
 		ret = segments.error;
 	}
 	if (!ret) {
-		perfring_soft_lock_take();
+		perfring__soft_lock_take();
 		ret = put_all(event, maps, &segments);
-		perfring_soft_lock_give();
+		perfring__soft_lock_give();
 	}
 	free(maps);
 	free(segments.array);

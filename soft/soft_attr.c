@@ -29,16 +29,16 @@ enum {
 static int copy_attr(struct perf_event_attr *copy, const struct perf_event_attr *attr, uint32_t *aux_action)
 {
 	const unsigned char *bytes = (const unsigned char *)attr;
-	uint32_t size = perfring_attr_own_size(attr);
+	uint32_t size = perfring__attr_own_size(attr);
 	struct perfring_attr_members members;
 
-	if (perfring_attr_read(&members, attr))
+	if (perfring__attr_read(&members, attr))
 		return -E2BIG;
 	for (uint32_t i = PERFRING_ATTR_KNOWN; i < size; i++)
 		if (bytes[i])
 			return -E2BIG;
 	*aux_action = (uint32_t)members.aux_action;
-	*copy = perfring_attr_whole(attr);
+	*copy = perfring__attr_whole(attr);
 	copy->size = size < sizeof(*copy) ? size : (uint32_t)sizeof(*copy);
 	return 0;
 }
@@ -73,7 +73,7 @@ static bool clock_is_valid(const struct perf_event_attr *attr)
 }
 
 /* Sets the members of the event that attr gives. */
-int perfring_soft_judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope)
+int perfring__soft_judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope)
 {
 	struct perf_event_attr *attr = &event->attr;
 	uint32_t aux_action;
@@ -90,7 +90,7 @@ int perfring_soft_judge(struct perfring_soft_event *event, const struct perf_eve
 	ret = judge_shape(attr, flags, aux_action);
 	if (ret)
 		return ret;
-	if (attr->freq ? attr->sample_freq > PERFRING_LOAD(&perfring_soft_max_rate) : attr->sample_period >> 63)
+	if (attr->freq ? attr->sample_freq > PERFRING_LOAD(&perfring__soft_max_rate) : attr->sample_period >> 63)
 		return -EINVAL;
 	if (scope == PERFRING_SOFT_PROCESS)
 		flags |= FLAG(inherit);
@@ -100,14 +100,14 @@ int perfring_soft_judge(struct perfring_soft_event *event, const struct perf_eve
 		return -EINVAL;
 	if (!clock_is_valid(attr))
 		return -EINVAL;
-	ret = perfring_soft_pmu_find(attr, &event->pmu, &event->point);
+	ret = perfring__soft_pmu_find(attr, &event->pmu, &event->point);
 	if (ret)
 		return ret;
-	if (perfring_soft_refused(attr, flags, event->pmu, event->point) || aux_action)
+	if (perfring__soft_refused(attr, flags, event->pmu, event->point) || aux_action)
 		return -EOPNOTSUPP;
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > SOFT_CHAIN_MAX)
 		return -EOVERFLOW;
-	event->is_clock = event->pmu == &perfring_soft_clocks;
+	event->is_clock = event->pmu == &perfring__soft_clocks;
 	event->samples = attr->sample_period != 0;
 	event->is_monotonic = !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC;
 	if (event->is_clock && attr->freq) { /* docs/abi.md 9.3: converted once */

@@ -37,7 +37,7 @@ static bool is_akin(const struct perfring_soft_event *event, const struct perfri
 	       other->attr.use_clockid == event->attr.use_clockid && other->attr.clockid == event->attr.clockid;
 }
 
-/* perfring_soft_lock. docs/abi.md 1.5. */
+/* perfring__soft_lock. docs/abi.md 1.5. */
 static int judge_group(const struct perfring_soft_event *event, const struct perfring_soft_event *leader)
 {
 	const struct perfring_soft_event *member;
@@ -50,10 +50,10 @@ static int judge_group(const struct perfring_soft_event *event, const struct per
 		for (member = leader; member; member = member->next)
 			members++;
 		for (member = leader; member; member = member->next)
-			if (perfring_soft_read_size_of(member, members) > READ_MAX)
+			if (perfring__soft_read_size_of(member, members) > READ_MAX)
 				return -E2BIG;
 	}
-	return perfring_soft_read_size_of(event, members) > READ_MAX ? -E2BIG : 0;
+	return perfring__soft_read_size_of(event, members) > READ_MAX ? -E2BIG : 0;
 }
 
 /* Both locks.  A concurrent occurrence sees the group with the new member, without it, or only its beginning. */
@@ -73,14 +73,14 @@ typedef uint64_t gauge(struct soft_instance *instance);
 
 static uint64_t time_of(struct soft_instance *instance)
 {
-	return perfring_soft_thread_time(instance->thread);
+	return perfring__soft_thread_time(instance->thread);
 }
 
 /* While a thread joins or leaves it is no thread of ours. */
 static bool is_here(const struct soft_instance *instance)
 {
-	if (perfring_soft_self)
-		return instance->thread == perfring_soft_self;
+	if (perfring__soft_self)
+		return instance->thread == perfring__soft_self;
 	return instance->thread->tid == (uint32_t)syscall(SYS_gettid);
 }
 
@@ -117,7 +117,7 @@ static uint64_t read_meter(struct soft_meter *meter, struct soft_instance *insta
 	return reported;
 }
 
-uint64_t perfring_soft_time_enabled(struct soft_instance *instance)
+uint64_t perfring__soft_time_enabled(struct soft_instance *instance)
 {
 	return read_meter(&instance->time, instance, time_of);
 }
@@ -130,14 +130,14 @@ static int settle_meter(struct soft_meter *meter, struct soft_instance *instance
 	bool active;
 
 	for (;;) {
-		active = perfring_soft_is_active(instance->event);
+		active = perfring__soft_is_active(instance->event);
 		PERFRING_POINT(time_looked);
 		word = PERFRING_LOAD_ORDERED(&meter->word);
 		if (active == !!(word & SOFT_RUNS))
 			return change;
 		now = read(instance);
 		/* An account that is not known has no base to count from: the next one to settle asks again. */
-		if (active && !now && read == value_of && instance->event->pmu == &perfring_soft_accounts)
+		if (active && !now && read == value_of && instance->event->pmu == &perfring__soft_accounts)
 			return change;
 		to = active ? (now - word) | SOFT_RUNS : now ? since(word, now) : PERFRING_LOAD(&meter->reported);
 		PERFRING_POINT(time_taken);
@@ -176,7 +176,7 @@ static void start_or_stop(struct soft_instance *instance, bool starts)
 static void settle_instance(struct soft_instance *instance)
 {
 	if (settle_meters(instance) > 0)
-		perfring_soft_period_resume(instance);
+		perfring__soft_period_resume(instance);
 	start_or_stop(instance, runs(instance));
 }
 
@@ -187,17 +187,17 @@ static void settle(struct perfring_soft_event *event)
 	struct soft_instance *instance;
 
 	do {
-		for (uint32_t i = 0; (instance = perfring_soft_instance_from(member, &i)); i++)
+		for (uint32_t i = 0; (instance = perfring__soft_instance_from(member, &i)); i++)
 			settle_instance(instance);
-		perfring_soft_point_update(member);
+		perfring__soft_point_update(member);
 		member = member->next;
 	} while (event->leader == event && member);
 }
 
 /* Only events without heirs have a limit, so only this thread's instances count.  A clock's handler stops its timer itself. */
-void perfring_soft_event_stop(struct perfring_soft_event *event)
+void perfring__soft_event_stop(struct perfring_soft_event *event)
 {
-	const struct soft_thread *self = perfring_soft_self;
+	const struct soft_thread *self = perfring__soft_self;
 	struct perfring_soft_event *member = event;
 	struct soft_instance *instance;
 	sigset_t signals;
@@ -211,9 +211,9 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 		if (instance)
 			settle_meters(instance);
 		/* A handler that forks between its two words would leave the child a point that counts always, or never. */
-		perfring_os_signals_block(&signals);
-		perfring_soft_point_update(member);
-		perfring_soft_signals_restore(&signals);
+		perfring__os_signals_block(&signals);
+		perfring__soft_point_update(member);
+		perfring__soft_signals_restore(&signals);
 		member = PERFRING_LOAD_ACQUIRE(&member->next);
 	} while (PERFRING_LOAD_ACQUIRE(&event->leader) == event && member);
 }
@@ -224,18 +224,18 @@ static void free_instance(struct soft_instance *instance)
 {
 	if (instance->event->set && instance->writer)
 		perfring_set_dismiss(instance->event->set, instance->writer);
-	perfring_soft_frames_free(instance);
+	perfring__soft_frames_free(instance);
 	free(instance);
 }
 
-/* perfring_soft_lock. */
+/* perfring__soft_lock. */
 static void delete_counter(struct soft_instance *instance)
 {
 	if (instance->event->pmu->del)
 		instance->event->pmu->del(&instance->counter);
 }
 
-int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread)
+int perfring__soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread)
 {
 	struct soft_instance *instance = calloc(1, sizeof(*instance)), *owner;
 	sigset_t signals;
@@ -245,9 +245,9 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 		return -ENOMEM;
 	instance->event = event;
 	instance->thread = thread;
-	instance->id = event->opener == thread ? event->id : perfring_soft_next_id();
+	instance->id = event->opener == thread ? event->id : perfring__soft_next_id();
 	instance->counter = (struct perfring_soft_counter){.event = event, .attr = &event->attr, .tid = thread->tid};
-	perfring_soft_output_init(instance);
+	perfring__soft_output_init(instance);
 	if (event->set) {
 		ret = perfring_set_admit(event->set, thread->pthread, thread->tid, &instance->writer);
 	} else if (event->output) { /* NULL if that instance is made later: perfring_soft_join looks again */
@@ -255,27 +255,27 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 		instance->writer = owner ? owner->writer : NULL;
 	}
 	if (!ret && PERFRING_LOAD(&event->by_tables))
-		ret = perfring_soft_frames_make(instance);
+		ret = perfring__soft_frames_make(instance);
 	if (!ret && event->pmu->add)
 		ret = event->pmu->add(&instance->counter);
 	if (ret) {
 		free_instance(instance);
 		return ret;
 	}
-	perfring_soft_switch_take(&signals); /* attr's period and `on` change under it */
-	perfring_soft_period_start(instance);
+	perfring__soft_switch_take(&signals); /* attr's period and `on` change under it */
+	perfring__soft_period_start(instance);
 	if (event->threads <= thread->index)
 		event->threads = thread->index + 1;
 	PERFRING_STORE_RELEASE(&event->instances[thread->index], instance); /* partner: perfring_soft_raise_active */
 	settle_instance(instance);
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	return 0;
 }
 
-uint64_t perfring_soft_counted(struct soft_instance *instance)
+uint64_t perfring__soft_counted(struct soft_instance *instance)
 {
 	/* Both clocks count the thread's time while it was on (docs/abi.md 9.4). */
-	uint64_t count = instance->event->is_clock    ? perfring_soft_time_enabled(instance)
+	uint64_t count = instance->event->is_clock    ? perfring__soft_time_enabled(instance)
 			 : instance->event->pmu->read ? read_meter(&instance->value, instance, value_of)
 						      : PERFRING_LOAD(&instance->count);
 	uint64_t base = PERFRING_LOAD(&instance->base);
@@ -283,26 +283,26 @@ uint64_t perfring_soft_counted(struct soft_instance *instance)
 	return count > base ? count - base : 0; /* less: a reset since then */
 }
 
-/* No occurrence uses it, because perfring_soft_self is NULL, and other threads only under the lock: no grace period. */
-void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_thread *thread)
+/* No occurrence uses it, because perfring__soft_self is NULL, and other threads only under the lock: no grace period. */
+void perfring__soft_instance_fold(struct perfring_soft_event *event, struct soft_thread *thread)
 {
 	struct soft_instance *instance = event->instances[thread->index];
 	sigset_t signals;
 
 	if (!instance)
 		return;
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	if (event->opener == thread) {
-		event->own_count += perfring_soft_counted(instance);
+		event->own_count += perfring__soft_counted(instance);
 		event->opener = NULL;
 	} else {
-		event->exited_count += perfring_soft_counted(instance);
+		event->exited_count += perfring__soft_counted(instance);
 	}
-	event->exited_enabled += perfring_soft_time_enabled(instance);
+	event->exited_enabled += perfring__soft_time_enabled(instance);
 	event->exited_lost += PERFRING_LOAD(&instance->output.lost);
 	PERFRING_STORE(&event->instances[thread->index], NULL);
 	start_or_stop(instance, false);
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	delete_counter(instance);
 	free_instance(instance);
 }
@@ -313,7 +313,7 @@ static void free_event(struct perfring_soft_event *event)
 {
 	for (uint32_t i = 0; i < event->threads; i++) {
 		if (event->instances[i])
-			perfring_soft_frames_free(event->instances[i]);
+			perfring__soft_frames_free(event->instances[i]);
 		free(event->instances[i]);
 	}
 	perfring_set_close(event->set);
@@ -321,34 +321,34 @@ static void free_event(struct perfring_soft_event *event)
 	free(event);
 }
 
-/* perfring_soft_lock.  Before free_event; of clocks a grace period before. */
+/* perfring__soft_lock.  Before free_event; of clocks a grace period before. */
 static void delete_counters(struct perfring_soft_event *event)
 {
 	struct soft_instance *instance;
 
-	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++)
+	for (uint32_t i = 0; (instance = perfring__soft_instance_from(event, &i)); i++)
 		delete_counter(instance);
 }
 
-/* perfring_soft_lock.  The event is not published yet; free_event frees what an error leaves. */
+/* perfring__soft_lock.  The event is not published yet; free_event frees what an error leaves. */
 static int make_instances(struct perfring_soft_event *event)
 {
 	struct soft_thread *thread;
 	int ret;
 
-	ret = perfring_soft_instance_make(event, event->opener); /* the first: its id is the event's */
+	ret = perfring__soft_instance_make(event, event->opener); /* the first: its id is the event's */
 	if (event->scope == PERFRING_SOFT_PROCESS) {
-		for (thread = perfring_soft_threads; !ret && thread; thread = thread->next)
+		for (thread = perfring__soft_threads; !ret && thread; thread = thread->next)
 			if (thread != event->opener)
-				ret = perfring_soft_instance_make(event, thread);
+				ret = perfring__soft_instance_make(event, thread);
 	}
 	return ret;
 }
 
-/* perfring_soft_lock.  The joined thread with that tid, or NULL. */
+/* perfring__soft_lock.  The joined thread with that tid, or NULL. */
 static struct soft_thread *thread_of(uint32_t tid)
 {
-	struct soft_thread *thread = perfring_soft_threads;
+	struct soft_thread *thread = perfring__soft_threads;
 
 	while (thread && thread->tid != tid)
 		thread = thread->next;
@@ -371,45 +371,45 @@ static int open_event_on(struct perfring_soft_event **result, const struct perf_
 	if (!event)
 		return -ENOMEM;
 	event->scope = scope;
-	ret = perfring_soft_judge(event, attr, scope);
+	ret = perfring__soft_judge(event, attr, scope);
 	if (!ret)
 		ret = perfring_soft_join();
 	if (ret) {
 		free(event);
 		return ret;
 	}
-	event->id = perfring_soft_next_id();
+	event->id = perfring__soft_next_id();
 	event->on = !event->attr.disabled;
 
-	perfring_soft_lock_take(); /* from here to instance_make the thread cannot leave */
-	event->opener = tid ? thread_of(tid) : perfring_soft_self;
+	perfring__soft_lock_take(); /* from here to instance_make the thread cannot leave */
+	event->opener = tid ? thread_of(tid) : perfring__soft_self;
 	ret = event->opener ? judge_group(event, leader) : -ESRCH;
 	event->leader = leader ? leader : event;
 	if (!ret)
 		ret = make_instances(event);
 	if (!ret)
-		ret = perfring_soft_point_add(event, &old);
+		ret = perfring__soft_point_add(event, &old);
 	if (ret) {
-		perfring_soft_switch_take(&signals);
+		perfring__soft_switch_take(&signals);
 		PERFRING_EXCHANGE(&event->on, 0);
 		settle(event);
-		perfring_soft_switch_give(&signals);
+		perfring__soft_switch_give(&signals);
 		delete_counters(event);
-		perfring_soft_lock_give();
-		perfring_soft_grace();
+		perfring__soft_lock_give();
+		perfring__soft_grace();
 		free_event(event);
 		return ret;
 	}
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	if (leader)
 		join_group(event, leader);
 	settle(event); /* the leader may have changed since the instances were made */
-	perfring_soft_switch_give(&signals);
-	event->all = perfring_soft_events;
-	perfring_soft_events = event;
-	perfring_soft_lock_give();
+	perfring__soft_switch_give(&signals);
+	event->all = perfring__soft_events;
+	perfring__soft_events = event;
+	perfring__soft_lock_give();
 	if (old) {
-		perfring_soft_grace();
+		perfring__soft_grace();
 		free(old);
 	}
 	*result = event;
@@ -449,7 +449,7 @@ static void leave_group(struct perfring_soft_event *event)
 	PERFRING_STORE(&event->next, NULL);
 }
 
-/* perfring_soft_lock.  The event's instances write into the rings of `to`, or into none. */
+/* perfring__soft_lock.  The event's instances write into the rings of `to`, or into none. */
 static void redirect(struct perfring_soft_event *event, struct perfring_soft_event *to)
 {
 	const struct soft_instance *owner;
@@ -457,24 +457,24 @@ static void redirect(struct perfring_soft_event *event, struct perfring_soft_eve
 
 	if (!to) /* first: from here on what has no ring is not lost */
 		PERFRING_STORE(&event->output, NULL);
-	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++) {
+	for (uint32_t i = 0; (instance = perfring__soft_instance_from(event, &i)); i++) {
 		owner = to ? to->instances[i] : NULL;
 		PERFRING_STORE_RELEASE(&instance->writer, owner ? owner->writer : NULL); /* partner: emit.c */
 	}
 	PERFRING_STORE(&event->output, to); /* no order: emit.c only counts by it */
 }
 
-/* perfring_soft_lock.  Of a fork's child: it is linked nowhere, and has no threads and timers here.  A raise that the forking
+/* perfring__soft_lock.  Of a fork's child: it is linked nowhere, and has no threads and timers here.  A raise that the forking
  * handler has interrupted goes on in the child, and uses it until its end: then a later close frees it. */
 static void close_inherited(struct perfring_soft_event *event)
 {
-	static struct perfring_soft_event *closed; /* perfring_soft_lock */
+	static struct perfring_soft_event *closed; /* perfring__soft_lock */
 	struct perfring_soft_event *next;
 	bool frees;
 
 	event->all = closed;
 	closed = event;
-	for (frees = !perfring_soft_raise_is_inherited(); frees && closed; closed = next) {
+	for (frees = !perfring__soft_raise_is_inherited(); frees && closed; closed = next) {
 		next = closed->all;
 		delete_counters(closed);
 		free_event(closed);
@@ -488,37 +488,37 @@ void perfring_soft_close(struct perfring_soft_event *event)
 
 	if (!event)
 		return;
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	if (event->is_inherited) {
 		close_inherited(event);
-		perfring_soft_lock_give();
+		perfring__soft_lock_give();
 		return;
 	}
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	PERFRING_EXCHANGE(&event->on, 0); /* first: it becomes its own leader */
 	leave_group(event);
 	settle(event);
-	perfring_soft_switch_give(&signals);
-	perfring_soft_point_remove(event);
-	for (other = perfring_soft_events; other; other = other->all)
+	perfring__soft_switch_give(&signals);
+	perfring__soft_point_remove(event);
+	for (other = perfring__soft_events; other; other = other->all)
 		if (other->output == event)
 			redirect(other, NULL);
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	PERFRING_POINT(event_unlinked);
-	perfring_soft_grace();
-	perfring_soft_lock_take();
+	perfring__soft_grace();
+	perfring__soft_lock_take();
 	if (event->is_inherited) { /* a handler has forked since, and this is the child */
 		close_inherited(event);
-		perfring_soft_lock_give();
+		perfring__soft_lock_give();
 		return;
 	}
-	for (link = &perfring_soft_events; *link != event; link = &(*link)->all)
+	for (link = &perfring__soft_events; *link != event; link = &(*link)->all)
 		;
 	*link = event->all;
 	delete_counters(event);
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	if (event->is_clock && event->samples) /* for their timers' handlers */
-		perfring_soft_grace();
+		perfring__soft_grace();
 	free_event(event);
 }
 
@@ -533,9 +533,9 @@ static int make_rings(struct perfring_soft_event *event, struct perfring_set *se
 	writers = calloc(event->threads + 1, sizeof(*writers));
 	if (!writers)
 		return -ENOMEM;
-	for (uint32_t i = 0; !ret && (instance = perfring_soft_instance_from(event, &i)); i++)
+	for (uint32_t i = 0; !ret && (instance = perfring__soft_instance_from(event, &i)); i++)
 		ret = perfring_set_admit(set, instance->thread->pthread, instance->thread->tid, &writers[i]);
-	for (uint32_t i = 0; !ret && (instance = perfring_soft_instance_from(event, &i)); i++) /* all, or none */
+	for (uint32_t i = 0; !ret && (instance = perfring__soft_instance_from(event, &i)); i++) /* all, or none */
 		PERFRING_STORE_RELEASE(&instance->writer, writers[i]);                         /* partner: emit.c */
 	for (uint32_t i = 0; ret && i < event->threads; i++)
 		if (writers[i])
@@ -572,7 +572,7 @@ int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, c
 		ring.flags |= PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE;
 	if (event->attr.watermark)
 		ring.wakeup = event->attr.wakeup_watermark;
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	ret = event->set || event->output || event->handler ? -EINVAL
 							    : perfring_set_open(&set, &ring, &writer, SOFT_THREADS);
 	if (!ret) {
@@ -582,7 +582,7 @@ int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, c
 		else
 			PERFRING_STORE_RELEASE(&event->set, set); /* partner: perfring_soft_rings */
 	}
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return ret;
 }
 
@@ -596,14 +596,14 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 {
 	int ret = 0;
 
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	if (event->set || event->handler ||
 	    (other && (other == event || !other->set || !is_akin(event, other) || event->has_heirs > other->has_heirs ||
 		       event->attr.write_backward != other->attr.write_backward)))
 		ret = -EINVAL;
 	else
 		redirect(event, other);
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return ret;
 }
 
@@ -612,18 +612,18 @@ int perfring_soft_set_id(struct perfring_soft_event *event, uint64_t id)
 	struct soft_instance *instance;
 	int ret = 0;
 
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	if (!id || event->set || event->output || event->handler) {
 		ret = -EINVAL;
 	} else {
 		event->id = id;
-		for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++) {
+		for (uint32_t i = 0; (instance = perfring__soft_instance_from(event, &i)); i++) {
 			instance->output.id = id;
 			if (instance->thread == event->opener)
 				instance->id = id;
 		}
 	}
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return ret;
 }
 
@@ -636,7 +636,7 @@ int perfring_soft_set_handler(struct perfring_soft_event *event,
 {
 	int ret = 0;
 
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	if (event->set || event->output)
 		ret = -EINVAL;
 	else if (handler && (event->handler || event->handlers_going))
@@ -648,13 +648,13 @@ int perfring_soft_set_handler(struct perfring_soft_event *event,
 			event->handlers_going++;
 		PERFRING_STORE_RELEASE(&event->handler, handler); /* partner: call_handler */
 	}
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	if (ret || handler)
 		return ret;
-	perfring_soft_grace();
-	perfring_soft_lock_take();
+	perfring__soft_grace();
+	perfring__soft_lock_take();
 	event->handlers_going--;
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return 0;
 }
 
@@ -684,9 +684,9 @@ static void switch_event(struct perfring_soft_event *event, bool group, bool on)
 	struct perfring_soft_event *first, *member;
 	sigset_t signals;
 
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	if (event->is_inherited) {
-		perfring_soft_switch_give(&signals);
+		perfring__soft_switch_give(&signals);
 		return;
 	}
 	first = group ? event->leader : event; /* the leader changes under the switch, then is freed */
@@ -699,7 +699,7 @@ static void switch_event(struct perfring_soft_event *event, bool group, bool on)
 		set_on(member);
 	}
 	settle(first);
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 }
 
 void perfring_soft_enable(struct perfring_soft_event *event, bool group)
@@ -720,15 +720,15 @@ void perfring_soft_reset(struct perfring_soft_event *event, bool group)
 	struct soft_instance *instance;
 	sigset_t signals;
 
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	/* The leader: as in switch_event. */
 	for (member = group ? event->leader : event; member; member = group ? member->next : NULL) {
-		for (uint32_t i = 0; (instance = perfring_soft_instance_from(member, &i)); i++)
-			PERFRING_STORE(&instance->base, perfring_soft_counted(instance) + instance->base);
+		for (uint32_t i = 0; (instance = perfring__soft_instance_from(member, &i)); i++)
+			PERFRING_STORE(&instance->base, perfring__soft_counted(instance) + instance->base);
 		member->own_count = 0;
 		PERFRING_EXCHANGE(&member->unjoined_count, 0);
 	}
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 }
 
 /* Also clears SPENT, in one step: else n could be used up before the event is on, and 0 means no limit. */
@@ -752,13 +752,13 @@ int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 		perfring_soft_enable(event, false);
 		return 0;
 	}
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	if (!event->is_inherited) {
 		add_limit(event, n);
 		set_on(event);
 		settle(event);
 	}
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	return 0;
 }
 
@@ -768,17 +768,17 @@ int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period)
 	sigset_t signals;
 
 	if (!event->samples || !period ||
-	    (event->attr.freq ? period > PERFRING_LOAD(&perfring_soft_max_rate) : period >> 63))
+	    (event->attr.freq ? period > PERFRING_LOAD(&perfring__soft_max_rate) : period >> 63))
 		return -EINVAL;
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	PERFRING_STORE(&event->attr.sample_period,
 		       period); /* or sample_freq, the same word: for threads that join later */
-	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++) {
+	for (uint32_t i = 0; (instance = perfring__soft_instance_from(event, &i)); i++) {
 		start_or_stop(instance, false);
-		perfring_soft_period_set(instance, period);
+		perfring__soft_period_set(instance, period);
 		if (runs(instance))
 			start_or_stop(instance, true);
 	}
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	return 0;
 }

@@ -24,11 +24,11 @@
  * are freed after a grace period; an instance also by its own thread.
  *
  * Locks, of which an occurrence takes neither:
- *     perfring_soft_lock   lists of events, threads and rings, groups.  Threads only.  Its holder may allocate.  It waits for
+ *     perfring__soft_lock   lists of events, threads and rings, groups.  Threads only.  Its holder may allocate.  It waits for
  *                          no grace period, and blocks all signals, because a handler that forks takes it too.
  *     the switch           what is enabled, times, timers, bases of counts.  The lists change only with both locks held.
  *                          Threads and handlers (enable, disable ...).  It blocks all signals, so no handler interrupts its
- *                          holder.  Its holder neither allocates nor waits.  Order: perfring_soft_lock, the switch.
+ *                          holder.  Its holder neither allocates nor waits.  Order: perfring__soft_lock, the switch.
  */
 #ifndef PERFRING_SOFT_SOFT_PRIVATE_H
 #define PERFRING_SOFT_SOFT_PRIVATE_H
@@ -100,7 +100,7 @@ struct soft_thread {
 	uint32_t tid, pid;
 	pthread_t pthread;
 	clockid_t clock;
-	struct soft_thread *next, **link; /* perfring_soft_lock */
+	struct soft_thread *next, **link; /* perfring__soft_lock */
 	uintptr_t stack_low, stack_high;  /* of the thread's own stack, without a guard page; 0, 0: unknown */
 	/* timer.c's */
 	struct soft_instance *clocks; /* sampling */
@@ -112,7 +112,7 @@ struct soft_thread {
 };
 
 /* The calling thread, or NULL.  Initial-exec: its first use in a handler allocates nothing. */
-extern __thread struct soft_thread *perfring_soft_self __attribute__((tls_model("initial-exec")));
+extern __thread struct soft_thread *perfring__soft_self __attribute__((tls_model("initial-exec")));
 
 /* By how much something that only grows has grown while the event counted in a thread. */
 struct soft_meter {
@@ -195,7 +195,7 @@ struct perfring_soft_event {
 	void (*handler)(const struct perfring_soft_overflow *overflow, void *data);
 	void *handler_data;
 	uint32_t
-		handlers_going; /* perfring_soft_lock: calls of set_handler that wait until no call of the old one is left */
+		handlers_going; /* perfring__soft_lock: calls of set_handler that wait until no call of the old one is left */
 	uint32_t threads;       /* places of `instances` that were used */
 	uint32_t is_counted; /* in point->active.  By PERFRING_EXCHANGE */
 	bool is_inherited;   /* by a fork's child */
@@ -203,7 +203,7 @@ struct perfring_soft_event {
 	bool has_heirs;      /* PROCESS; THREAD with attr.inherit: threads that its threads create have instances too */
 	struct soft_thread *opener; /* THREAD: its first thread; NULL: it has left */
 
-	/* perfring_soft_lock */
+	/* perfring__soft_lock */
 	struct perfring_soft_event *leader; /* of its group; itself if it leads or has none */
 	struct perfring_soft_event *next;   /* the next sibling; of a leader: the first */
 	struct perfring_soft_event *all;    /* the next of all events */
@@ -228,17 +228,17 @@ struct soft_list {
 	struct perfring_soft_event *events[];
 };
 
-extern pthread_mutex_t perfring_soft_lock;
+extern pthread_mutex_t perfring__soft_lock;
 /* Its holder cannot be cancelled (it opens and reads files), and has all signals blocked (a handler may fork). */
-extern sigset_t perfring_soft_lock_signals; /* perfring_soft_lock; those that its holder had blocked before */
-void perfring_soft_lock_take(void);
-void perfring_soft_lock_give(void);
-extern struct perfring_soft_event *perfring_soft_events; /* perfring_soft_lock */
-extern struct soft_thread *perfring_soft_threads;        /* perfring_soft_lock */
+extern sigset_t perfring__soft_lock_signals; /* perfring__soft_lock; those that its holder had blocked before */
+void perfring__soft_lock_take(void);
+void perfring__soft_lock_give(void);
+extern struct perfring_soft_event *perfring__soft_events; /* perfring__soft_lock */
+extern struct soft_thread *perfring__soft_threads;        /* perfring__soft_lock */
 /* Every thread that has joined, ever: released by take_place. */
-extern struct soft_thread *perfring_soft_blocks[SOFT_BLOCKS];
+extern struct soft_thread *perfring__soft_blocks[SOFT_BLOCKS];
 
-/* Of the interrupted code or of the caller: filled by perfring_soft_registers. */
+/* Of the interrupted code or of the caller: filled by perfring__soft_registers. */
 struct soft_registers {
 	uint64_t ip, sp, bp;
 	const void *context; /* has the other registers; NULL: they are unknown */
@@ -247,7 +247,7 @@ struct soft_registers {
 };
 
 /* Whether it counts: it and its leader are on.  Handlers. */
-PERFRING_INLINE bool perfring_soft_is_active(const struct perfring_soft_event *event)
+PERFRING_INLINE bool perfring__soft_is_active(const struct perfring_soft_event *event)
 {
 	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
 
@@ -256,7 +256,7 @@ PERFRING_INLINE bool perfring_soft_is_active(const struct perfring_soft_event *e
 }
 
 /* FNV-1a. */
-PERFRING_INLINE uint64_t perfring_soft_hash(const char *text, uint64_t seed)
+PERFRING_INLINE uint64_t perfring__soft_hash(const char *text, uint64_t seed)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
 
@@ -268,44 +268,44 @@ PERFRING_INLINE uint64_t perfring_soft_hash(const char *text, uint64_t seed)
 /* ---- soft_pmu.c ---- */
 
 /* The event's PMU and its point.  Returns 0 or -errno. */
-int perfring_soft_pmu_find(const struct perf_event_attr *attr, const struct perfring_soft_pmu **pmu,
-			   struct perfring_soft_point **point);
+int perfring__soft_pmu_find(const struct perf_event_attr *attr, const struct perfring_soft_pmu **pmu,
+			    struct perfring_soft_point **point);
 
-PERFRING_INLINE struct soft_instance *perfring_soft_instance_of(struct perfring_soft_counter *counter)
+PERFRING_INLINE struct soft_instance *perfring__soft_instance_of(struct perfring_soft_counter *counter)
 {
 	return (void *)((unsigned char *)counter - offsetof(struct soft_instance, counter));
 }
 
 /* ---- point.c ---- */
 
-extern const struct perfring_soft_pmu perfring_soft_points, perfring_soft_dummy;
+extern const struct perfring_soft_pmu perfring__soft_points, perfring__soft_dummy;
 
-/* perfring_soft_lock.  *old: a list to free after a grace period, or NULL.  Returns 0 or -ENOMEM. */
-int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list **old);
-void perfring_soft_point_remove(struct perfring_soft_event *event);
+/* perfring__soft_lock.  *old: a list to free after a grace period, or NULL.  Returns 0 or -ENOMEM. */
+int perfring__soft_point_add(struct perfring_soft_event *event, struct soft_list **old);
+void perfring__soft_point_remove(struct perfring_soft_event *event);
 /* Updates point->active after a change of event->on.  Handlers. */
-void perfring_soft_point_update(struct perfring_soft_event *event);
+void perfring__soft_point_update(struct perfring_soft_event *event);
 /* In a fork's child: removes all events. */
-void perfring_soft_points_forget(void);
+void perfring__soft_points_forget(void);
 
 /* ---- grace.c ---- */
 
-extern uint32_t perfring_soft_fences; /* membarrier(2) is refused: sections begin with a fence */
+extern uint32_t perfring__soft_fences; /* membarrier(2) is refused: sections begin with a fence */
 
 /* A section, only in threads that have joined; handlers.  exit takes what enter returns. */
-PERFRING_INLINE uint64_t perfring_soft_enter(struct soft_thread *self)
+PERFRING_INLINE uint64_t perfring__soft_enter(struct soft_thread *self)
 {
 	uint64_t before = PERFRING_LOAD(&self->inside);
 
 	PERFRING_POINT(section_begins);
 	PERFRING_STORE_RELEASE(&self->inside, before + 1); /* partner: wait_for */
 	PERFRING_FENCE_LOCAL();
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&perfring_soft_fences))) /* after the store: barrier_everywhere */
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&perfring__soft_fences))) /* after the store: barrier_everywhere */
 		PERFRING_FENCE();
 	return before;
 }
 
-PERFRING_INLINE void perfring_soft_exit(struct soft_thread *self, uint64_t before)
+PERFRING_INLINE void perfring__soft_exit(struct soft_thread *self, uint64_t before)
 {
 	PERFRING_POINT(section_ends);
 	PERFRING_STORE_RELEASE(&self->inside, before % SOFT_SECTION ? before : before + SOFT_SECTION); /* as above */
@@ -317,30 +317,30 @@ struct soft_visit {
 	uint32_t phase;
 };
 
-void perfring_soft_visit_begin(struct soft_visit *visit);
-void perfring_soft_visit_end(const struct soft_visit *visit);
+void perfring__soft_visit_begin(struct soft_visit *visit);
+void perfring__soft_visit_end(const struct soft_visit *visit);
 
 /* Waits for every section that has begun.  The caller holds no lock that a handler or a joining thread takes. */
-void perfring_soft_grace(void);
+void perfring__soft_grace(void);
 /* Before the first section. */
-void perfring_soft_grace_prepare(void);
+void perfring__soft_grace_prepare(void);
 /* In a fork's child: no grace period goes on, and there are no visitors. */
-void perfring_soft_grace_forget(void);
+void perfring__soft_grace_forget(void);
 
 /* ---- soft_event.c ---- */
 
-/* perfring_soft_lock.  Makes the thread's instance and its ring, if the event has rings.  Returns 0 or -errno. */
-int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread);
-/* perfring_soft_lock.  By the leaving thread: adds its counts to the event's and frees the instance. */
-void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_thread *thread);
+/* perfring__soft_lock.  Makes the thread's instance and its ring, if the event has rings.  Returns 0 or -errno. */
+int perfring__soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread);
+/* perfring__soft_lock.  By the leaving thread: adds its counts to the event's and frees the instance. */
+void perfring__soft_instance_fold(struct perfring_soft_event *event, struct soft_thread *thread);
 /* By an occurrence that has used up event_limit.  Handlers. */
-void perfring_soft_event_stop(struct perfring_soft_event *event);
+void perfring__soft_event_stop(struct perfring_soft_event *event);
 /* Until now.  Any thread that keeps the instance from being freed. */
-uint64_t perfring_soft_time_enabled(struct soft_instance *instance);
+uint64_t perfring__soft_time_enabled(struct soft_instance *instance);
 /* What it has counted in its thread since the last reset. */
-uint64_t perfring_soft_counted(struct soft_instance *instance);
-/* The event's next instance from thread index *i on, or NULL.  The switch, or perfring_soft_lock. */
-PERFRING_INLINE struct soft_instance *perfring_soft_instance_from(const struct perfring_soft_event *event, uint32_t *i)
+uint64_t perfring__soft_counted(struct soft_instance *instance);
+/* The event's next instance from thread index *i on, or NULL.  The switch, or perfring__soft_lock. */
+PERFRING_INLINE struct soft_instance *perfring__soft_instance_from(const struct perfring_soft_event *event, uint32_t *i)
 {
 	while (*i < event->threads && !event->instances[*i])
 		++*i;
@@ -350,144 +350,144 @@ PERFRING_INLINE struct soft_instance *perfring_soft_instance_from(const struct p
 /* ---- soft_attr.c ---- */
 
 /* Sets the members of the event that attr gives.  Returns 0 or -errno. */
-int perfring_soft_judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope);
+int perfring__soft_judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope);
 
 /* ---- soft_read.c ---- */
 
 /* Of READ, if the group has that number of members. */
-uint32_t perfring_soft_read_size_of(const struct perfring_soft_event *event, uint32_t members);
+uint32_t perfring__soft_read_size_of(const struct perfring_soft_event *event, uint32_t members);
 /* Encodes READ (docs/abi.md 2.2) with the values in this thread.  Returns its size; 0: more than `max`. Handlers. */
-uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max);
-/* perfring_soft_lock.  The same for the READ of a leaving thread.  to NULL: only its size. */
-uint32_t perfring_soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max);
+uint32_t perfring__soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max);
+/* perfring__soft_lock.  The same for the READ of a leaving thread.  to NULL: only its size. */
+uint32_t perfring__soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max);
 /* Its size now.  Another thread may change the group at any time. */
-uint32_t perfring_soft_read_size(const struct soft_instance *instance);
+uint32_t perfring__soft_read_size(const struct soft_instance *instance);
 
 /* ---- soft_refusal.c ---- */
 
 /* The sentence for the first thing of the attr that a process cannot know of itself; NULL: all can be had. */
-const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t flags,
-				  const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point);
+const char *perfring__soft_refused(const struct perf_event_attr *attr, uint64_t flags,
+				   const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point);
 
 /* ---- thread.c ---- */
 
 /* watch.c: where spans of a new point of that name are counted that are longer than *limit ns; NULL: no process watches for them.
- * Context: with perfring_soft_lock. */
-perfring_u64 *perfring_soft_watched(const char *name, uint64_t *limit);
+ * Context: with perfring__soft_lock. */
+perfring_u64 *perfring__soft_watched(const char *name, uint64_t *limit);
 
 /* Installs the fork hooks; before all else.  Returns 0 or -errno. */
-int perfring_soft_prepare(void);
-/* Undoes perfring_os_signals_block.  Handlers. */
-void perfring_soft_signals_restore(const sigset_t *before);
+int perfring__soft_prepare(void);
+/* Undoes perfring__os_signals_block.  Handlers. */
+void perfring__soft_signals_restore(const sigset_t *before);
 /* The switch.  Handlers. */
-void perfring_soft_switch_take(sigset_t *signals);
-void perfring_soft_switch_give(const sigset_t *signals);
+void perfring__soft_switch_take(sigset_t *signals);
+void perfring__soft_switch_give(const sigset_t *signals);
 
-/* perfring_soft_lock.  Whether a raise goes on that was begun before a fork: its events are inherited. */
-bool perfring_soft_raise_is_inherited(void);
-uint64_t perfring_soft_next_id(void);
+/* perfring__soft_lock.  Whether a raise goes on that was begun before a fork: its events are inherited. */
+bool perfring__soft_raise_is_inherited(void);
+uint64_t perfring__soft_next_id(void);
 /* CPU time in ns.  Any thread of the process; handlers. */
-uint64_t perfring_soft_thread_time(const struct soft_thread *thread);
-extern uint32_t perfring_soft_max_rate;
-extern uint32_t perfring_soft_hz;
-extern uint64_t perfring_soft_tick; /* ns: SECOND / hz.  Ticks count from CLOCK_MONOTONIC's 0 */
+uint64_t perfring__soft_thread_time(const struct soft_thread *thread);
+extern uint32_t perfring__soft_max_rate;
+extern uint32_t perfring__soft_hz;
+extern uint64_t perfring__soft_tick; /* ns: SECOND / hz.  Ticks count from CLOCK_MONOTONIC's 0 */
 
 /* ---- period.c: start, set, resume in any thread; the others in the instance's thread, and handlers ---- */
 
 /* P, L and V after open and the first schedule-in.  Any thread, before the (zeroed) instance is published. */
-void perfring_soft_period_start(struct soft_instance *instance);
+void perfring__soft_period_start(struct soft_instance *instance);
 /* The switch.  ioctl PERIOD: from the next occurrence on V is 0, and throttling ends.  value: not 0; a frequency if
  * instance->freq is not 0.  A clock's timer must be stopped. */
-void perfring_soft_period_set(struct soft_instance *instance, uint64_t value);
+void perfring__soft_period_set(struct soft_instance *instance, uint64_t value);
 /* Likewise after an enable: a schedule-in, which keeps a negative V (docs/abi.md 9.2). */
-void perfring_soft_period_resume(struct soft_instance *instance);
-/* Counts an occurrence of weight nr, and samples its overflows.  Returns whether perfring_soft_send has to send a signal. */
-bool perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
-			 const void *frame, const void *caller);
+void perfring__soft_period_resume(struct soft_instance *instance);
+/* Counts an occurrence of weight nr, and samples its overflows.  Returns whether perfring__soft_send has to send a signal. */
+bool perfring__soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+			  const void *frame, const void *caller);
 /* A clock's timer has expired, after that number of intervals. */
-void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
-				 const struct perfring_soft_site *site);
+void perfring__soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
+				  const struct perfring_soft_site *site);
 /* ---- emit.c ---- */
 
 /* Returns false if the sample was refused, which is counted.  *time: of the sample, if it was written and has one. */
-bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-			      const void *frame, const void *caller, uint64_t *time);
+bool perfring__soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
+			       const void *frame, const void *caller, uint64_t *time);
 /* After an occurrence, when all events of the point have counted: the signals that are pending. */
-void perfring_soft_send(struct soft_instance *instance);
+void perfring__soft_send(struct soft_instance *instance);
 /* group: the leader's instance. */
-void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle);
-/* perfring_soft_lock.  READ of the leaving thread (docs/abi.md 9.7). */
-void perfring_soft_put_read(struct soft_instance *instance);
+void perfring__soft_put_throttle(struct soft_instance *group, bool unthrottle);
+/* perfring__soft_lock.  READ of the leaving thread (docs/abi.md 9.7). */
+void perfring__soft_put_read(struct soft_instance *instance);
 /* Encodes the trailer of a record other than SAMPLE.  Returns its size. */
-uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *to, uint64_t time);
+uint32_t perfring__soft_put_trailer(const struct soft_instance *instance, unsigned char *to, uint64_t time);
 /* A record other than SAMPLE, with the time of FORK, EXIT, THROTTLE and UNTHROTTLE.  Returns false if it was refused,
  * which is counted, or there is no ring. */
-bool perfring_soft_put_record(struct soft_instance *instance, struct perfring_record *record);
+bool perfring__soft_put_record(struct soft_instance *instance, struct perfring_record *record);
 /* Sets what LOST records need: id, trailer. */
-void perfring_soft_output_init(struct soft_instance *instance);
+void perfring__soft_output_init(struct soft_instance *instance);
 /* ns of attr's clock. */
-uint64_t perfring_soft_now(const struct perfring_soft_event *event);
+uint64_t perfring__soft_now(const struct perfring_soft_event *event);
 
 /* ---- unwind.c: in the thread itself; handlers ---- */
 
 /* context: a ucontext_t; NULL: the registers of the function that called the one with this frame. */
-void perfring_soft_registers(struct soft_registers *registers, const void *context, const void *frame,
-			     const void *caller);
+void perfring__soft_registers(struct soft_registers *registers, const void *context, const void *frame,
+			      const void *caller);
 /* By perf's number; 0: unknown. */
-uint64_t perfring_soft_register(const struct soft_registers *registers, unsigned number);
+uint64_t perfring__soft_register(const struct soft_registers *registers, unsigned number);
 /* Writes PERF_CONTEXT_USER, ip and the return addresses above it, at most `max` words.  words NULL: counts them.
  * Returns their number.  Never faults. */
-uint32_t perfring_soft_unwind(perfring_word *words, uint32_t max, const struct soft_registers *registers,
-			      const struct soft_thread *thread);
+uint32_t perfring__soft_unwind(perfring_word *words, uint32_t max, const struct soft_registers *registers,
+			       const struct soft_thread *thread);
 /* The same by unwind tables, where registers->has_sp; else by frame pointers.  frames: whose words are written instead, by their
  * cache; or NULL. */
-uint32_t perfring_soft_unwind_by_tables(perfring_word *words, struct soft_frames *frames, uint32_t max,
-					const struct soft_registers *registers, const struct soft_thread *thread,
-					const struct soft_tables *tables);
+uint32_t perfring__soft_unwind_by_tables(perfring_word *words, struct soft_frames *frames, uint32_t max,
+					 const struct soft_registers *registers, const struct soft_thread *thread,
+					 const struct soft_tables *tables);
 /* Copies at most `max` bytes from sp on, up to the end of that stack.  Returns their number.  Never faults. */
-uint64_t perfring_soft_stack_copy(void *to, uint64_t sp, uint64_t max, const struct soft_thread *thread);
+uint64_t perfring__soft_stack_copy(void *to, uint64_t sp, uint64_t max, const struct soft_thread *thread);
 
 /* ---- tables.c ---- */
 
-/* perfring_soft_lock.  Returns 0, also if it has them; -ENOMEM. */
-int perfring_soft_frames_make(struct soft_instance *instance);
+/* perfring__soft_lock.  Returns 0, also if it has them; -ENOMEM. */
+int perfring__soft_frames_make(struct soft_instance *instance);
 /* Before the instance is freed. */
-void perfring_soft_frames_free(struct soft_instance *instance);
+void perfring__soft_frames_free(struct soft_instance *instance);
 /* In a fork's child: no load goes on. */
-void perfring_soft_tables_forget(void);
+void perfring__soft_tables_forget(void);
 /* How this sample's chain is found, in a section; if by tables, at most `max` words of it are found now.  Handlers. */
-void perfring_soft_chain_begin(struct soft_chain *chain, const struct soft_instance *instance, uint32_t max,
-			       const struct soft_registers *registers);
-void perfring_soft_chain_end(struct soft_chain *chain);
+void perfring__soft_chain_begin(struct soft_chain *chain, const struct soft_instance *instance, uint32_t max,
+				const struct soft_registers *registers);
+void perfring__soft_chain_end(struct soft_chain *chain);
 
 /* ---- timer.c ---- */
 
 /* A handler of the timer that has begun may use the instance until a grace period after `del`. */
-extern const struct perfring_soft_pmu perfring_soft_clocks;
+extern const struct perfring_soft_pmu perfring__soft_clocks;
 /* By the leaving thread: deletes its timer and takes its pending signal.  Its clocks start no more. */
-void perfring_soft_timer_end(struct soft_thread *thread);
+void perfring__soft_timer_end(struct soft_thread *thread);
 
 /* ---- account.c ---- */
 
-extern const struct perfring_soft_pmu perfring_soft_accounts;
+extern const struct perfring_soft_pmu perfring__soft_accounts;
 /* Of its events, why the attr cannot be had; NULL: it can. */
-const char *perfring_soft_account_refused(const struct perf_event_attr *attr);
+const char *perfring__soft_account_refused(const struct perf_event_attr *attr);
 
 /* ---- stack.c ---- */
 
 /* By the joining or leaving thread. */
-void perfring_soft_stack_make(struct soft_thread *thread);
-void perfring_soft_stack_free(struct soft_thread *thread);
+void perfring__soft_stack_make(struct soft_thread *thread);
+void perfring__soft_stack_free(struct soft_thread *thread);
 /* In a fork's child: unmaps the stacks of the other threads. */
-void perfring_soft_stacks_forget(void);
+void perfring__soft_stacks_forget(void);
 /* Whether the caller's stack has space for a tick.  alternate: uc_stack of the signal frame. */
-bool perfring_soft_stack_fits(const struct soft_thread *thread, const stack_t *alternate);
+bool perfring__soft_stack_fits(const struct soft_thread *thread, const stack_t *alternate);
 
 /* ---- process_state.c ---- */
 
-/* perfring_soft_lock.  By the thread that has its instances: FORK and COMM as it joins; EXIT and READ as it leaves.
+/* perfring__soft_lock.  By the thread that has its instances: FORK and COMM as it joins; EXIT and READ as it leaves.
  * creator: the thread that created it, or NULL. */
-void perfring_soft_put_fork(struct soft_thread *thread, const struct soft_thread *creator);
-void perfring_soft_put_exit(struct soft_thread *thread);
+void perfring__soft_put_fork(struct soft_thread *thread, const struct soft_thread *creator);
+void perfring__soft_put_exit(struct soft_thread *thread);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "soft_private.h"
 
-uint32_t perfring_soft_read_size_of(const struct perfring_soft_event *event, uint32_t members)
+uint32_t perfring__soft_read_size_of(const struct perfring_soft_event *event, uint32_t members)
 {
 	uint64_t format = event->attr.read_format;
 	uint32_t entries = format & PERF_FORMAT_GROUP ? members : 1;
@@ -25,8 +25,8 @@ struct reading {
 
 static void add(struct reading *reading, struct soft_instance *instance)
 {
-	reading->value += perfring_soft_counted(instance);
-	reading->enabled += perfring_soft_time_enabled(instance);
+	reading->value += perfring__soft_counted(instance);
+	reading->enabled += perfring__soft_time_enabled(instance);
 	reading->lost += PERFRING_LOAD(&instance->output.lost); /* no order: a count */
 }
 
@@ -45,7 +45,7 @@ static struct reading reading_of(const struct perfring_soft_event *event, uint32
 	reading.value = event->own_count + event->exited_count + PERFRING_LOAD(&event->unjoined_count);
 	reading.enabled = event->exited_enabled;
 	reading.lost = event->exited_lost + PERFRING_LOAD(&event->unjoined_lost);
-	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++)
+	for (uint32_t i = 0; (instance = perfring__soft_instance_from(event, &i)); i++)
 		add(&reading, instance);
 	return reading;
 }
@@ -77,7 +77,7 @@ static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t in
 	uint64_t format = event->attr.read_format, words[8], *word, nr = 0;
 	bool group = format & PERF_FORMAT_GROUP;
 	uint32_t head = group ? perfring_format_read_head(format) : 0, size = head;
-	uint32_t entry = group ? perfring_format_read_entry(format) : perfring_soft_read_size_of(event, 1);
+	uint32_t entry = group ? perfring_format_read_entry(format) : perfring__soft_read_size_of(event, 1);
 	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
 	const struct perfring_soft_event *member = group ? leader : event;
 	struct reading reading;
@@ -103,31 +103,31 @@ static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t in
 	return size;
 }
 
-uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max)
+uint32_t perfring__soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max)
 {
 	return put_reading(instance->event, instance->thread->index, NULL, to, max);
 }
 
 /* The kernel ends a task's events from the last to the first: of a group those that are left. */
-uint32_t perfring_soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max)
+uint32_t perfring__soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max)
 {
 	const struct perfring_soft_event *event = instance->event, *member = event->leader;
 	uint32_t members = 1, size;
 
 	for (; member != event; member = member->next)
 		members++;
-	size = perfring_soft_read_size_of(event, members);
+	size = perfring__soft_read_size_of(event, members);
 	return to ? put_reading(event, instance->thread->index, event, to, max) : size;
 }
 
-uint32_t perfring_soft_read_size(const struct soft_instance *instance)
+uint32_t perfring__soft_read_size(const struct soft_instance *instance)
 {
 	const struct perfring_soft_event *member = PERFRING_LOAD_ACQUIRE(&instance->event->leader);
 	uint32_t members = 0;
 
 	for (; member; member = PERFRING_LOAD_ACQUIRE(&member->next))
 		members++;
-	return perfring_soft_read_size_of(instance->event, members);
+	return perfring__soft_read_size_of(instance->event, members);
 }
 
 int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size_t size)
@@ -135,9 +135,9 @@ int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size
 	sigset_t signals;
 	uint32_t put;
 
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	put = put_reading(event, UINT32_MAX, NULL, buffer, size);
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	return put ? (int64_t)put : -ENOSPC;
 }
 
@@ -146,8 +146,8 @@ uint64_t perfring_soft_lost(const struct perfring_soft_event *event)
 	sigset_t signals;
 	uint64_t lost;
 
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	lost = reading_of(event, UINT32_MAX).lost;
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	return lost;
 }

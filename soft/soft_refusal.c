@@ -60,8 +60,8 @@ static const struct refusal FIELDS[] = {
 	{PERFRING_SAMPLE_CODE_PAGE_SIZE, "CODE_PAGE_SIZE: a process does not know the size of its pages"},
 };
 
-const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t flags,
-				  const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point)
+const char *perfring__soft_refused(const struct perf_event_attr *attr, uint64_t flags,
+				   const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point)
 {
 	uint64_t type = attr->sample_type;
 
@@ -75,30 +75,30 @@ const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t f
 		return "REGS_USER: a process has the general registers only; leave the others out of sample_regs_user";
 	if (type & ~SAMPLE_BITS)
 		return "a field that only the kernel knows";
-	if (pmu == &perfring_soft_accounts && perfring_soft_account_refused(attr))
-		return perfring_soft_account_refused(attr);
-	if (attr->sample_period && !point && pmu != &perfring_soft_clocks)
+	if (pmu == &perfring__soft_accounts && perfring__soft_account_refused(attr))
+		return perfring__soft_account_refused(attr);
+	if (attr->sample_period && !point && pmu != &perfring__soft_clocks)
 		return "sample_period: the PMU of this event reads a counter, and does not see it overflow; count it with a period of 0";
 	return NULL;
 }
 
 int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size)
 {
-	struct perf_event_attr whole = perfring_attr_whole(attr);
+	struct perf_event_attr whole = perfring__attr_whole(attr);
 	const struct perfring_soft_pmu *pmu;
 	struct perfring_attr_members members;
 	struct perfring_soft_point *point;
 	struct perfring_format format;
 	const char *text = NULL;
 
-	if (perfring_attr_read(&members, attr) || perfring_format_from_attr(&format, &whole))
+	if (perfring__attr_read(&members, attr) || perfring_format_from_attr(&format, &whole))
 		text = "the attr is not valid";
 	else if (members.aux_action)
 		text = "aux_action: software events have no AUX area";
-	else if (perfring_soft_pmu_find(&whole, &pmu, &point))
+	else if (perfring__soft_pmu_find(&whole, &pmu, &point))
 		text = "type, config: no PMU of this process has such an event; the processor's are the kernel's, or a PMU of "
 		       "your own reads them (soft.h)";
 	else
-		text = perfring_soft_refused(&whole, format.flags, pmu, point);
+		text = perfring__soft_refused(&whole, format.flags, pmu, point);
 	return snprintf(buffer, size, "%s", text ? text : "");
 }

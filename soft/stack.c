@@ -58,7 +58,7 @@ static void unmap(unsigned char *stack)
 }
 
 /* Without memory the thread has none. */
-void perfring_soft_stack_make(struct soft_thread *thread)
+void perfring__soft_stack_make(struct soft_thread *thread)
 {
 	unsigned char *low;
 	stack_t now;
@@ -87,7 +87,7 @@ static bool is_on(uintptr_t here, const unsigned char *stack)
 	return stack && here - (uintptr_t)stack < STACK;
 }
 
-void perfring_soft_stack_free(struct soft_thread *thread)
+void perfring__soft_stack_free(struct soft_thread *thread)
 {
 	stack_t none = {.ss_flags = SS_DISABLE}, now;
 	unsigned char *stack = thread->stack;
@@ -101,16 +101,16 @@ void perfring_soft_stack_free(struct soft_thread *thread)
 	unmap(stack);
 }
 
-void perfring_soft_stacks_forget(void)
+void perfring__soft_stacks_forget(void)
 {
-	for (struct soft_thread *thread = perfring_soft_threads; thread; thread = thread->next) {
+	for (struct soft_thread *thread = perfring__soft_threads; thread; thread = thread->next) {
 		if (thread->stack && thread->stack != mine)
 			unmap(thread->stack);
 		thread->stack = NULL;
 	}
 }
 
-bool perfring_soft_stack_fits(const struct soft_thread *thread, const stack_t *alternate)
+bool perfring__soft_stack_fits(const struct soft_thread *thread, const stack_t *alternate)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)alternate->ss_sp;
 

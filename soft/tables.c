@@ -47,8 +47,8 @@ struct objects {
 };
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-static struct objects loaded;         /* of `published`; perfring_soft_lock */
-static struct soft_tables *published; /* stored under perfring_soft_lock; release, RCU */
+static struct objects loaded;         /* of `published`; perfring__soft_lock */
+static struct soft_tables *published; /* stored under perfring__soft_lock; release, RCU */
 static uint32_t last_space;           /* loading */
 
 /* ---- what is loaded ---- */
@@ -197,7 +197,7 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *to)
 			return 0;
 		}
 	}
-	search->error = perfring_os_array_grow(&search->array, search->count, &search->capacity, sizeof(raw));
+	search->error = perfring__os_array_grow(&search->array, search->count, &search->capacity, sizeof(raw));
 	if (!search->error && !copy_sections(&raw))
 		search->error = -ENOMEM;
 	if (!search->error)
@@ -243,7 +243,7 @@ static int list_objects(const struct search *search, struct objects *to)
 
 		if (i < loaded.count && !object->is_kept)
 			continue;
-		ret = perfring_os_array_grow(&to->array, to->count, &to->capacity, sizeof(*to->array));
+		ret = perfring__os_array_grow(&to->array, to->count, &to->capacity, sizeof(*to->array));
 		if (!ret)
 			to->array[to->count++] = *object;
 	}
@@ -280,9 +280,9 @@ static void free_old(struct soft_tables *tables, struct objects *objects)
 {
 	bool is_used;
 
-	perfring_soft_lock_take();
-	is_used = perfring_soft_raise_is_inherited();
-	perfring_soft_lock_give();
+	perfring__soft_lock_take();
+	is_used = perfring__soft_raise_is_inherited();
+	perfring__soft_lock_give();
 	for (uint32_t i = 0; !is_used && i < objects->count; i++)
 		if (!objects->array[i].is_kept)
 			perfring_unwind_close(objects->array[i].unwind);
@@ -311,14 +311,14 @@ static int load(void)
 		ret = tables ? 0 : -ENOMEM;
 	}
 	if (!ret) {
-		perfring_soft_lock_take(); /* a fork finds both, or neither */
+		perfring__soft_lock_take(); /* a fork finds both, or neither */
 		old_objects = loaded;
 		loaded = objects;
 		old = published;
-		PERFRING_STORE_RELEASE(&published, tables); /* partner: perfring_soft_chain_begin */
-		perfring_soft_lock_give();
+		PERFRING_STORE_RELEASE(&published, tables); /* partner: perfring__soft_chain_begin */
+		perfring__soft_lock_give();
 		PERFRING_POINT(tables_published);
-		perfring_soft_grace();
+		perfring__soft_grace();
 		free_old(old, &old_objects);
 	} else {
 		for (uint32_t i = 0; i < search.count; i++) {
@@ -338,27 +338,27 @@ int perfring_soft_unwind_load(void)
 
 	if (!SOFT_HAS_TABLES)
 		return -EOPNOTSUPP;
-	ret = perfring_soft_prepare();
+	ret = perfring__soft_prepare();
 	if (ret)
 		return ret;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	perfring_os_signals_block(&signals);
+	perfring__os_signals_block(&signals);
 	pthread_mutex_lock(&loading);
 	ret = load();
 	pthread_mutex_unlock(&loading);
-	perfring_soft_signals_restore(&signals);
+	perfring__soft_signals_restore(&signals);
 	pthread_setcancelstate(state, NULL);
 	return ret;
 }
 
-void perfring_soft_tables_forget(void)
+void perfring__soft_tables_forget(void)
 {
 	pthread_mutex_init(&loading, NULL);
 }
 
 /* ---- events ---- */
 
-int perfring_soft_frames_make(struct soft_instance *instance)
+int perfring__soft_frames_make(struct soft_instance *instance)
 {
 	struct soft_frames *frames;
 
@@ -371,11 +371,11 @@ int perfring_soft_frames_make(struct soft_instance *instance)
 		free(frames);
 		return -ENOMEM;
 	}
-	PERFRING_STORE_RELEASE(&instance->frames, frames); /* partner: perfring_soft_chain_begin */
+	PERFRING_STORE_RELEASE(&instance->frames, frames); /* partner: perfring__soft_chain_begin */
 	return 0;
 }
 
-void perfring_soft_frames_free(struct soft_instance *instance)
+void perfring__soft_frames_free(struct soft_instance *instance)
 {
 	if (!instance->frames)
 		return;
@@ -398,19 +398,19 @@ int perfring_soft_set_unwind(struct perfring_soft_event *event, bool by_tables)
 		ret = perfring_soft_unwind_load();
 	if (ret)
 		return ret;
-	perfring_soft_lock_take();
-	for (uint32_t i = 0; !ret && (instance = perfring_soft_instance_from(event, &i)); i++)
-		ret = perfring_soft_frames_make(instance);
+	perfring__soft_lock_take();
+	for (uint32_t i = 0; !ret && (instance = perfring__soft_instance_from(event, &i)); i++)
+		ret = perfring__soft_frames_make(instance);
 	if (!ret)
 		PERFRING_STORE(&event->by_tables, true); /* no order: a raise looks at frames itself */
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 	return ret;
 }
 
 /* ---- a raise ---- */
 
-void perfring_soft_chain_begin(struct soft_chain *chain, const struct soft_instance *instance, uint32_t max,
-			       const struct soft_registers *registers)
+void perfring__soft_chain_begin(struct soft_chain *chain, const struct soft_instance *instance, uint32_t max,
+				const struct soft_registers *registers)
 {
 	struct soft_frames *frames = PERFRING_LOAD_ACQUIRE(&instance->frames); /* partner: frames_make */
 
@@ -422,11 +422,11 @@ void perfring_soft_chain_begin(struct soft_chain *chain, const struct soft_insta
 	PERFRING_STORE(&frames->is_used, true);
 	PERFRING_FENCE_LOCAL();
 	PERFRING_POINT(chain_begun);
-	frames->nr = perfring_soft_unwind_by_tables(NULL, frames, max, registers, instance->thread, chain->tables);
+	frames->nr = perfring__soft_unwind_by_tables(NULL, frames, max, registers, instance->thread, chain->tables);
 	chain->frames = frames;
 }
 
-void perfring_soft_chain_end(struct soft_chain *chain)
+void perfring__soft_chain_end(struct soft_chain *chain)
 {
 	if (!chain->frames)
 		return;

@@ -7,7 +7,7 @@
  *     ends its section             grace.c
  *     deletes its timer            and takes its pending signal
  *     writes EXIT                  handlers count and sample
- *     perfring_soft_self = 0       from here on a handler is a visitor: counted; samples count as lost (grace.c)
+ *     perfring__soft_self = 0       from here on a handler is a visitor: counted; samples count as lost (grace.c)
  *     folds its instances          they are reachable only under locks that are held here
  *     frees its place              for the next thread that joins
  *
@@ -28,18 +28,18 @@
 #include "os/signals.h"
 #include "soft_private.h"
 
-__thread struct soft_thread *perfring_soft_self __attribute__((tls_model("initial-exec")));
-pthread_mutex_t perfring_soft_lock = PTHREAD_MUTEX_INITIALIZER;
-struct perfring_soft_event *perfring_soft_events;
-struct soft_thread *perfring_soft_threads;
-uint32_t perfring_soft_max_rate = 100000;
-uint32_t perfring_soft_hz = 250;
-uint64_t perfring_soft_tick = SECOND / 250;
+__thread struct soft_thread *perfring__soft_self __attribute__((tls_model("initial-exec")));
+pthread_mutex_t perfring__soft_lock = PTHREAD_MUTEX_INITIALIZER;
+struct perfring_soft_event *perfring__soft_events;
+struct soft_thread *perfring__soft_threads;
+uint32_t perfring__soft_max_rate = 100000;
+uint32_t perfring__soft_hz = 250;
+uint64_t perfring__soft_tick = SECOND / 250;
 
-struct soft_thread *perfring_soft_blocks[SOFT_BLOCKS];
+struct soft_thread *perfring__soft_blocks[SOFT_BLOCKS];
 
 static pthread_mutex_t the_switch = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t taken[SOFT_BLOCKS]; /* places; a bit for each, perfring_soft_lock */
+static uint64_t taken[SOFT_BLOCKS]; /* places; a bit for each, perfring__soft_lock */
 static uint64_t last_id;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -50,22 +50,22 @@ static uint32_t confined;
 
 /* ---- locks ---- */
 
-void perfring_soft_signals_restore(const sigset_t *before)
+void perfring__soft_signals_restore(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 /* In a handler too: signals are blocked before the lock is taken, so the interrupted code does not hold it. */
-void perfring_soft_switch_take(sigset_t *signals)
+void perfring__soft_switch_take(sigset_t *signals)
 {
-	perfring_os_signals_block(signals);
+	perfring__os_signals_block(signals);
 	pthread_mutex_lock(&the_switch);
 }
 
-void perfring_soft_switch_give(const sigset_t *signals)
+void perfring__soft_switch_give(const sigset_t *signals)
 {
 	pthread_mutex_unlock(&the_switch);
-	perfring_soft_signals_restore(signals);
+	perfring__soft_signals_restore(signals);
 }
 
 /* ---- numbers ---- */
@@ -76,23 +76,23 @@ static void ids_begin(void)
 	PERFRING_STORE(&last_id, UINT64_C(1) << 62 | (uint64_t)getpid() << 40);
 }
 
-uint64_t perfring_soft_next_id(void)
+uint64_t perfring__soft_next_id(void)
 {
 	return PERFRING_ADD(&last_id, 1) + 1;
 }
 
-uint64_t perfring_soft_thread_time(const struct soft_thread *thread)
+uint64_t perfring__soft_thread_time(const struct soft_thread *thread)
 {
-	return perfring_os_clock_of(thread == perfring_soft_self ? CLOCK_THREAD_CPUTIME_ID : thread->clock);
+	return perfring__os_clock_of(thread == perfring__soft_self ? CLOCK_THREAD_CPUTIME_ID : thread->clock);
 }
 
 int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second)
 {
 	if (!max_sample_rate || !ticks_per_second || ticks_per_second > SECOND)
 		return -EINVAL;
-	PERFRING_STORE(&perfring_soft_max_rate, max_sample_rate);
-	PERFRING_STORE(&perfring_soft_hz, ticks_per_second);
-	PERFRING_STORE(&perfring_soft_tick, SECOND / ticks_per_second);
+	PERFRING_STORE(&perfring__soft_max_rate, max_sample_rate);
+	PERFRING_STORE(&perfring__soft_hz, ticks_per_second);
+	PERFRING_STORE(&perfring__soft_tick, SECOND / ticks_per_second);
 	return 0;
 }
 
@@ -107,13 +107,13 @@ static int take_place(struct soft_thread **place)
 		;
 	if (i == SOFT_BLOCKS)
 		return -EUSERS;
-	block = perfring_soft_blocks[i];
+	block = perfring__soft_blocks[i];
 	if (!block) {
 		block = aligned_alloc(_Alignof(struct soft_thread), SOFT_BLOCK * sizeof(*block));
 		if (!block)
 			return -ENOMEM;
 		memset(block, 0, SOFT_BLOCK * sizeof(*block));
-		PERFRING_STORE_RELEASE(&perfring_soft_blocks[i], block); /* partner: perfring_soft_grace */
+		PERFRING_STORE_RELEASE(&perfring__soft_blocks[i], block); /* partner: perfring__soft_grace */
 	}
 	k = (uint32_t)__builtin_ctzll(~taken[i]);
 	taken[i] |= UINT64_C(1) << k;
@@ -136,28 +136,28 @@ static void leave(void *value)
 	struct soft_instance *instance;
 
 	/* A jump may have left an occurrence open, for which a lock's holder may be waiting. */
-	perfring_soft_exit(thread, thread->inside / SOFT_SECTION * SOFT_SECTION);
-	perfring_soft_lock_take();
-	for (event = perfring_soft_events; event; event = event->all) {
+	perfring__soft_exit(thread, thread->inside / SOFT_SECTION * SOFT_SECTION);
+	perfring__soft_lock_take();
+	for (event = perfring__soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
 		if (instance && event->set)
 			perfring_writer_reset(instance->writer); /* drops its uncommitted records, before EXIT */
 	}
 	if (!PERFRING_LOAD(&confined))
-		perfring_soft_timer_end(thread);
-	perfring_soft_put_exit(thread);
-	perfring_soft_self = NULL;
+		perfring__soft_timer_end(thread);
+	perfring__soft_put_exit(thread);
+	perfring__soft_self = NULL;
 	PERFRING_FENCE_LOCAL(); /* before the folds: a handler finds all instances or none */
 	PERFRING_POINT(thread_leaves);
-	for (event = perfring_soft_events; event; event = event->all)
-		perfring_soft_instance_fold(event, thread);
+	for (event = perfring__soft_events; event; event = event->all)
+		perfring__soft_instance_fold(event, thread);
 	*thread->link = thread->next;
 	if (thread->next)
 		thread->next->link = thread->link;
 	if (!PERFRING_LOAD(&confined))
-		perfring_soft_stack_free(thread);
+		perfring__soft_stack_free(thread);
 	give_place(thread);
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 }
 
 void perfring_soft_confine(void)
@@ -167,7 +167,7 @@ void perfring_soft_confine(void)
 
 void perfring_soft_leave(void)
 {
-	struct soft_thread *thread = perfring_soft_self;
+	struct soft_thread *thread = perfring__soft_self;
 
 	if (!thread)
 		return;
@@ -177,31 +177,31 @@ void perfring_soft_leave(void)
 
 /* ---- the lock ---- */
 
-sigset_t perfring_soft_lock_signals;
+sigset_t perfring__soft_lock_signals;
 static int cancel_state; /* before the lock was taken */
 
 /* Signals first: a handler that interrupts the holder might fork, and before_fork would wait for the holder. */
-void perfring_soft_lock_take(void)
+void perfring__soft_lock_take(void)
 {
 	sigset_t signals;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	perfring_os_signals_block(&signals);
-	pthread_mutex_lock(&perfring_soft_lock);
-	perfring_soft_lock_signals = signals;
+	perfring__os_signals_block(&signals);
+	pthread_mutex_lock(&perfring__soft_lock);
+	perfring__soft_lock_signals = signals;
 	cancel_state = state;
 	PERFRING_POINT(lock_taken);
 }
 
-void perfring_soft_lock_give(void)
+void perfring__soft_lock_give(void)
 {
-	sigset_t signals = perfring_soft_lock_signals;
+	sigset_t signals = perfring__soft_lock_signals;
 	int state = cancel_state;
 
 	PERFRING_POINT(lock_given);
-	pthread_mutex_unlock(&perfring_soft_lock);
-	perfring_soft_signals_restore(&signals);
+	pthread_mutex_unlock(&perfring__soft_lock);
+	perfring__soft_signals_restore(&signals);
 	pthread_setcancelstate(state, NULL);
 }
 
@@ -209,58 +209,58 @@ void perfring_soft_lock_give(void)
 
 static void before_fork(void)
 {
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	pthread_mutex_lock(&the_switch);
 }
 
 static void after_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&the_switch);
-	perfring_soft_lock_give();
+	perfring__soft_lock_give();
 }
 
 static void after_fork_in_child(void)
 {
-	struct soft_thread *self = perfring_soft_self, *thread;
+	struct soft_thread *self = perfring__soft_self, *thread;
 	struct perfring_soft_event *event;
 
 	pthread_mutex_unlock(&the_switch); /* by its owner: the thread that forked */
 	pthread_setspecific(key, NULL);
-	perfring_soft_self = NULL;
-	perfring_soft_grace_forget();
-	perfring_soft_tables_forget();
-	for (thread = perfring_soft_threads; thread; thread = thread->next) {
+	perfring__soft_self = NULL;
+	perfring__soft_grace_forget();
+	perfring__soft_tables_forget();
+	for (thread = perfring__soft_threads; thread; thread = thread->next) {
 		thread->raises_on = thread == self && thread->inside % SOFT_SECTION;
 		if (thread->raises_on)
 			continue;
 		thread->inside = 0;
 		give_place(thread);
 	}
-	perfring_soft_points_forget();
-	for (event = perfring_soft_events; event; event = event->all) {
+	perfring__soft_points_forget();
+	for (event = perfring__soft_events; event; event = event->all) {
 		event->is_inherited = true;
 		event->on = event->limit = event->is_counted = 0;
 	}
-	perfring_soft_events = NULL;
-	perfring_soft_stacks_forget();
-	perfring_soft_threads = NULL;
+	perfring__soft_events = NULL;
+	perfring__soft_stacks_forget();
+	perfring__soft_threads = NULL;
 	ids_begin();
-	perfring_soft_lock_give(); /* likewise */
+	perfring__soft_lock_give(); /* likewise */
 }
 
 /* Also gives the places of those that have ended. */
-bool perfring_soft_raise_is_inherited(void)
+bool perfring__soft_raise_is_inherited(void)
 {
 	struct soft_thread *block, *place;
 	bool is = false;
 
 	for (uint32_t i = 0; i < SOFT_BLOCKS; i++) {
-		block = perfring_soft_blocks[i];
+		block = perfring__soft_blocks[i];
 		for (uint32_t k = 0; block && k < SOFT_BLOCK; k++) {
 			place = &block[k];
 			if (!place->raises_on)
 				continue;
-			if (PERFRING_LOAD_ACQUIRE(&place->inside) % SOFT_SECTION) { /* partner: perfring_soft_exit */
+			if (PERFRING_LOAD_ACQUIRE(&place->inside) % SOFT_SECTION) { /* partner: perfring__soft_exit */
 				is = true;
 				continue;
 			}
@@ -279,13 +279,13 @@ void perfring_soft_fork_hooks(bool wanted)
 static void prepare(void)
 {
 	ids_begin();
-	perfring_soft_grace_prepare();
+	perfring__soft_grace_prepare();
 	prepared = -pthread_key_create(&key, leave);
 	if (!prepared)
 		prepared = -pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-int perfring_soft_prepare(void)
+int perfring__soft_prepare(void)
 {
 	pthread_once(&once, prepare);
 	return prepared;
@@ -342,15 +342,15 @@ static int make_instances(struct soft_thread *thread, const struct soft_thread *
 	struct perfring_soft_event *event;
 	int ret;
 
-	for (event = perfring_soft_events; event; event = event->all) {
+	for (event = perfring__soft_events; event; event = event->all) {
 		if (!is_inherited(event, creator))
 			continue;
-		ret = perfring_soft_instance_make(event, thread);
+		ret = perfring__soft_instance_make(event, thread);
 		if (ret)
 			return ret;
 	}
 	/* The owner of the rings may have got its instance after this one. */
-	for (event = perfring_soft_events; event; event = event->all) {
+	for (event = perfring__soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
 		owner = instance && event->output ? event->output->instances[thread->index] : NULL;
 		if (owner)
@@ -364,15 +364,15 @@ static int join(const struct soft_thread *creator)
 	struct soft_thread *thread;
 	int ret;
 
-	if (perfring_soft_self)
+	if (perfring__soft_self)
 		return 0;
-	ret = perfring_soft_prepare();
+	ret = perfring__soft_prepare();
 	if (ret)
 		return ret;
-	perfring_soft_lock_take();
+	perfring__soft_lock_take();
 	ret = take_place(&thread);
 	if (ret) {
-		perfring_soft_lock_give();
+		perfring__soft_lock_give();
 		return ret;
 	}
 	describe(thread);
@@ -380,22 +380,22 @@ static int join(const struct soft_thread *creator)
 	if (!ret)
 		ret = -pthread_setspecific(key, thread);
 	if (ret) {
-		for (struct perfring_soft_event *event = perfring_soft_events; event; event = event->all)
-			perfring_soft_instance_fold(event, thread);
-		perfring_soft_timer_end(thread);
+		for (struct perfring_soft_event *event = perfring__soft_events; event; event = event->all)
+			perfring__soft_instance_fold(event, thread);
+		perfring__soft_timer_end(thread);
 		give_place(thread);
-		perfring_soft_lock_give();
+		perfring__soft_lock_give();
 		return ret;
 	}
-	perfring_soft_stack_make(thread);
-	thread->link = &perfring_soft_threads;
-	thread->next = perfring_soft_threads;
+	perfring__soft_stack_make(thread);
+	thread->link = &perfring__soft_threads;
+	thread->next = perfring__soft_threads;
 	if (thread->next)
 		thread->next->link = &thread->next;
-	perfring_soft_threads = thread;
-	perfring_soft_self = thread;
-	perfring_soft_put_fork(thread, creator); /* before what handlers raise, which begins with lock_give */
-	perfring_soft_lock_give();
+	perfring__soft_threads = thread;
+	perfring__soft_self = thread;
+	perfring__soft_put_fork(thread, creator); /* before what handlers raise, which begins with lock_give */
+	perfring__soft_lock_give();
 	return 0;
 }
 
@@ -438,19 +438,19 @@ static void *begin(void *of)
 	int state, ret;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	perfring_os_signals_block(&own);
+	perfring__os_signals_block(&own);
 	creation->ret = ret = join(mine.creator);
 	sem_post(&creation->joined); /* the last access */
 	if (ret)
 		return NULL;
-	perfring_soft_signals_restore(mine.has_mask ? &own : &mine.signals);
+	perfring__soft_signals_restore(mine.has_mask ? &own : &mine.signals);
 	pthread_setcancelstate(state, NULL);
 	return mine.run(mine.argument);
 }
 
 int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
-	struct creation creation = {.run = run, .argument = argument, .creator = perfring_soft_self};
+	struct creation creation = {.run = run, .argument = argument, .creator = perfring__soft_self};
 	int detached = PTHREAD_CREATE_JOINABLE, state, ret;
 
 	if (attr)
@@ -458,7 +458,7 @@ int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr, v
 	creation.has_mask = has_mask(attr);
 	sem_init(&creation.joined, 0, 0);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	perfring_os_signals_block(&creation.signals);
+	perfring__os_signals_block(&creation.signals);
 	ret = -pthread_create(thread, attr, begin, &creation);
 	if (!ret) {
 		while (sem_wait(&creation.joined))
@@ -467,7 +467,7 @@ int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr, v
 		if (ret && detached == PTHREAD_CREATE_JOINABLE)
 			pthread_join(*thread, NULL);
 	}
-	perfring_soft_signals_restore(&creation.signals);
+	perfring__soft_signals_restore(&creation.signals);
 	pthread_setcancelstate(state, NULL);
 	sem_destroy(&creation.joined);
 	return ret;

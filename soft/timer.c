@@ -38,7 +38,7 @@ enum {
 	RETRY = 10000000,     /* ns after a missed tick */
 };
 
-/* perfring_soft_lock, except for reads by perfring_soft_signal. */
+/* perfring__soft_lock, except for reads by perfring_soft_signal. */
 static int signal_number;
 
 int perfring_soft_signal(void)
@@ -79,7 +79,7 @@ static void settime(const struct soft_thread *thread, uint64_t earliest)
 	int64_t first = 0;
 
 	if (earliest) {
-		first = (int64_t)(earliest - perfring_soft_thread_time(thread));
+		first = (int64_t)(earliest - perfring__soft_thread_time(thread));
 		first = first < INTERVAL_MIN ? INTERVAL_MIN : first;
 	}
 	spec.it_value.tv_sec = (time_t)(first / SECOND);
@@ -106,7 +106,7 @@ static void start(struct soft_instance *instance)
 	uint64_t left = PERFRING_LOAD(&instance->left), first = left ? left : interval_of(instance);
 
 	PERFRING_STORE(&instance->left, 0);
-	PERFRING_EXCHANGE(&instance->due, perfring_soft_thread_time(instance->thread) + first);
+	PERFRING_EXCHANGE(&instance->due, perfring__soft_thread_time(instance->thread) + first);
 	program(instance->thread);
 }
 
@@ -125,14 +125,14 @@ static void expire(struct soft_instance *instance, uint64_t now, const void *con
 	PERFRING_POINT(timer_due);
 	if (!PERFRING_COMPARE_EXCHANGE(&instance->due, &due, next)) /* stopped meanwhile, perhaps started again */
 		return;
-	if (perfring_soft_is_active(instance->event))
-		perfring_soft_tick_of_clock(instance, intervals, &site);
+	if (perfring__soft_is_active(instance->event))
+		perfring__soft_tick_of_clock(instance, intervals, &site);
 	PERFRING_POINT(timer_ticked);
-	if (perfring_soft_is_active(instance->event))
+	if (perfring__soft_is_active(instance->event))
 		return;
 	/* event_limit has ended it, without a lock to stop timers.  Looks again: partner is start_clock, after an
 	 * enable. */
-	if (PERFRING_COMPARE_EXCHANGE(&instance->due, &next, 0) && perfring_soft_is_active(instance->event))
+	if (PERFRING_COMPARE_EXCHANGE(&instance->due, &next, 0) && perfring__soft_is_active(instance->event))
 		start(instance);
 }
 
@@ -143,26 +143,26 @@ static __attribute__((noinline)) void expire_all(struct soft_thread *thread, con
 	int saved = errno;
 	uint64_t before, now;
 
-	before = perfring_soft_enter(thread); /* who frees a clock waits for it */
+	before = perfring__soft_enter(thread); /* who frees a clock waits for it */
 	PERFRING_POINT(timer_found);
-	now = perfring_soft_thread_time(thread);
+	now = perfring__soft_thread_time(thread);
 	for (clock = first_of(thread); clock; clock = PERFRING_LOAD_ACQUIRE(&clock->next_clock))
 		expire(clock, now, context);
-	if (PERFRING_LIKELY(perfring_soft_self ==
+	if (PERFRING_LIKELY(perfring__soft_self ==
 			    thread)) /* a child that a handler has forked has no timer, or another's */
 		program(thread);
-	perfring_soft_exit(thread, before);
+	perfring__soft_exit(thread, before);
 	errno = saved;
 }
 
 static void on_signal(int number, siginfo_t *from, void *context)
 {
-	struct soft_thread *thread = perfring_soft_self;
+	struct soft_thread *thread = perfring__soft_self;
 
 	(void)number;
 	/* Ignores signals of this number that no timer has sent.  A thread that has left may get its last one. */
 	if (from->si_code == SI_TIMER && thread && PERFRING_LOAD_ACQUIRE(&thread->has_timer) &&
-	    perfring_soft_stack_fits(thread, &((const ucontext_t *)context)->uc_stack))
+	    perfring__soft_stack_fits(thread, &((const ucontext_t *)context)->uc_stack))
 		expire_all(thread, context);
 }
 
@@ -177,10 +177,10 @@ static int take_signal(void)
 
 	ours.sa_sigaction = on_signal;
 	/* A handler that interrupted ours could leave by longjmp, and a grace period would wait without end. */
-	perfring_os_signals_fill(&ours.sa_mask);
+	perfring__os_signals_fill(&ours.sa_mask);
 	for (k = 0; k < 2 * count; k++) {
 		number = SIGRTMIN + (k + count / 2) % count;
-		if (sigismember(&perfring_soft_lock_signals, number) != (k >= count))
+		if (sigismember(&perfring__soft_lock_signals, number) != (k >= count))
 			continue;
 		if (sigaction(number, NULL, &old) < 0 || old.sa_handler != SIG_DFL)
 			continue;
@@ -209,7 +209,7 @@ static int check_signal(void)
 
 /* ---- the timers ---- */
 
-/* perfring_soft_lock.  Returns 1 if the thread has exited. */
+/* perfring__soft_lock.  Returns 1 if the thread has exited. */
 static int create(struct soft_thread *thread)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID};
@@ -221,7 +221,7 @@ static int create(struct soft_thread *thread)
 	event.sigev_signo = signal_number;
 	event.sigev_notify_thread_id = (pid_t)thread->tid;
 	if (timer_create(thread->clock, &event, &thread->timer) < 0)
-		return perfring_os_task_has_ended(thread->tid) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
+		return perfring__os_task_has_ended(thread->tid) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
 	PERFRING_STORE_RELEASE(&thread->has_timer, true); /* after thread->timer: partner is on_signal */
 	return 0;
 }
@@ -235,7 +235,7 @@ static int find_clock(const struct perf_event_attr *attr, struct perfring_soft_p
 /* exclude_user excludes all samples here, but not the count (docs/abi.md 9.4). */
 static int add_clock(struct perfring_soft_counter *counter)
 {
-	struct soft_instance *instance = perfring_soft_instance_of(counter);
+	struct soft_instance *instance = perfring__soft_instance_of(counter);
 	struct soft_thread *thread = instance->thread;
 	sigset_t signals;
 	int r;
@@ -245,13 +245,13 @@ static int add_clock(struct perfring_soft_counter *counter)
 	r = create(thread);
 	if (r)
 		return r < 0 ? r : 0;
-	perfring_soft_switch_take(&signals); /* clock_link changes under both locks, so each reader needs only one */
+	perfring__soft_switch_take(&signals); /* clock_link changes under both locks, so each reader needs only one */
 	instance->clock_link = &thread->clocks;
 	instance->next_clock = thread->clocks;
 	if (instance->next_clock)
 		instance->next_clock->clock_link = &instance->next_clock;
 	PERFRING_STORE_RELEASE(&thread->clocks, instance); /* partner: first_of */
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static bool has_timer(const struct soft_instance *instance)
 /* Not if it is started: its handler stops it by itself, and event_stop may have switched it off for a moment. */
 static void start_clock(struct perfring_soft_counter *counter)
 {
-	struct soft_instance *instance = perfring_soft_instance_of(counter);
+	struct soft_instance *instance = perfring__soft_instance_of(counter);
 
 	if (has_timer(instance) && !PERFRING_LOAD_ORDERED(&instance->due)) /* partner: expire */
 		start(instance);
@@ -279,32 +279,32 @@ static void start_clock(struct perfring_soft_counter *counter)
 /* Keeps the rest of the interval; below 0 if it has ended and was not sampled yet. */
 static void stop_clock(struct perfring_soft_counter *counter)
 {
-	struct soft_instance *instance = perfring_soft_instance_of(counter);
+	struct soft_instance *instance = perfring__soft_instance_of(counter);
 	uint64_t due = has_timer(instance) ? PERFRING_EXCHANGE(&instance->due, 0) : 0;
 
 	if (!due)
 		return; /* keeps the rest of last time; 0 if its handler stopped it */
 	program(instance->thread);
-	PERFRING_STORE(&instance->left, due - perfring_soft_thread_time(instance->thread));
+	PERFRING_STORE(&instance->left, due - perfring__soft_thread_time(instance->thread));
 }
 
 static void del_clock(struct perfring_soft_counter *counter)
 {
-	struct soft_instance *instance = perfring_soft_instance_of(counter);
+	struct soft_instance *instance = perfring__soft_instance_of(counter);
 	sigset_t signals;
 
 	if (!is_linked(instance))
 		return;
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	if (instance->next_clock)
 		instance->next_clock->clock_link = instance->clock_link;
 	PERFRING_STORE(instance->clock_link, instance->next_clock); /* no order: next_clock was published before */
 	instance->clock_link = NULL;
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	PERFRING_POINT(timer_unlinked);
 }
 
-const struct perfring_soft_pmu perfring_soft_clocks = {
+const struct perfring_soft_pmu perfring__soft_clocks = {
 	.type = PERF_TYPE_SOFTWARE,
 	.init = find_clock,
 	.add = add_clock,
@@ -313,7 +313,7 @@ const struct perfring_soft_pmu perfring_soft_clocks = {
 	.stop = stop_clock,
 };
 
-void perfring_soft_timer_end(struct soft_thread *thread)
+void perfring__soft_timer_end(struct soft_thread *thread)
 {
 	const struct timespec none = {0, 0};
 	sigset_t pending, signals;
@@ -322,9 +322,9 @@ void perfring_soft_timer_end(struct soft_thread *thread)
 
 	if (!thread->has_timer)
 		return;
-	perfring_soft_switch_take(&signals);
+	perfring__soft_switch_take(&signals);
 	PERFRING_STORE(&thread->has_timer, false); /* from here on no other thread programs it */
-	perfring_soft_switch_give(&signals);
+	perfring__soft_switch_give(&signals);
 	timer_delete(thread->timer);
 	/* A queued signal stays while the thread blocks it.  Not if the handler was replaced: it may be the
 	 * program's. */

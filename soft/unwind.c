@@ -132,8 +132,8 @@ static uint64_t word_of(const ucontext_t *context, unsigned number)
 
 /* The caller's registers: the frame has its bp and return address, and its stack begins after them (aarch64: somewhere
  * above).  Its other registers are unknown. */
-void perfring_soft_registers(struct soft_registers *registers, const void *context, const void *frame,
-			     const void *caller)
+void perfring__soft_registers(struct soft_registers *registers, const void *context, const void *frame,
+			      const void *caller)
 {
 	const uint64_t *words = frame;
 
@@ -151,7 +151,7 @@ void perfring_soft_registers(struct soft_registers *registers, const void *conte
 	registers->bp = ABI == PERFRING_SAMPLE_REGS_ABI_NONE ? 0 : *words;
 }
 
-uint64_t perfring_soft_register(const struct soft_registers *registers, unsigned number)
+uint64_t perfring__soft_register(const struct soft_registers *registers, unsigned number)
 {
 	if (registers->context)
 		return word_of(registers->context, number);
@@ -244,8 +244,8 @@ static __attribute__((noinline)) uint64_t climb_far(perfring_word *words, uint32
 	return at;
 }
 
-uint32_t perfring_soft_unwind(perfring_word *words, uint32_t max, const struct soft_registers *registers,
-			      const struct soft_thread *thread)
+uint32_t perfring__soft_unwind(perfring_word *words, uint32_t max, const struct soft_registers *registers,
+			       const struct soft_thread *thread)
 {
 	uint64_t at = registers->bp, lowest = registers->sp;
 	struct frame frame;
@@ -360,9 +360,9 @@ static bool get_other(const void *context, uint32_t number, uint64_t *value)
 }
 
 /* At most `max` steps, each of which puts a word; with frames in one walk, which the cache follows best. */
-uint32_t perfring_soft_unwind_by_tables(perfring_word *words, struct soft_frames *frames, uint32_t max,
-					const struct soft_registers *from, const struct soft_thread *thread,
-					const struct soft_tables *tables)
+uint32_t perfring__soft_unwind_by_tables(perfring_word *words, struct soft_frames *frames, uint32_t max,
+					 const struct soft_registers *from, const struct soft_thread *thread,
+					 const struct soft_tables *tables)
 {
 	struct perfring_unwind_registers registers = {
 		.ip = from->ip, .sp = from->sp, .fp = from->bp, .is_return = !from->context};
@@ -375,7 +375,7 @@ uint32_t perfring_soft_unwind_by_tables(perfring_word *words, struct soft_frames
 	if (frames)
 		words = frames->words;
 	if (!from->has_sp)
-		return perfring_soft_unwind(words, max, from, thread);
+		return perfring__soft_unwind(words, max, from, thread);
 #ifdef __aarch64__
 	registers.lr = from->context ? word_of(from->context, LR) : 0;
 	registers.pac_mask = ~((UINT64_C(1) << 52) - 1);
@@ -426,7 +426,7 @@ static UNTOUCHED void copy_near(unsigned char *to, uint64_t from, uint64_t size)
 		to[i] = bytes[i];
 }
 
-uint64_t perfring_soft_stack_copy(void *to, uint64_t sp, uint64_t max, const struct soft_thread *thread)
+uint64_t perfring__soft_stack_copy(void *to, uint64_t sp, uint64_t max, const struct soft_thread *thread)
 {
 	if (!is_in(sp, thread))
 		return copy_far(to, sp, max, thread);

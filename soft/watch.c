@@ -116,7 +116,7 @@ uint64_t perfring_soft_watch_count(const struct perfring_soft_watch *watch, uint
 
 /* ---- the program ---- */
 
-/* perfring_soft_lock */
+/* perfring__soft_lock */
 static struct page *page;
 static uint32_t page_count;
 static bool is_sought;
@@ -146,7 +146,7 @@ static void seek(void)
 	page_count = mapped->count;
 }
 
-perfring_u64 *perfring_soft_watched(const char *name, uint64_t *limit)
+perfring_u64 *perfring__soft_watched(const char *name, uint64_t *limit)
 {
 	int saved = errno;
 

@@ -23,7 +23,7 @@ static void free_build(void *of)
 	free(build);
 }
 
-int perfring_builds_add(struct perfring_builds *builds, const char *path, const uint8_t *id, uint32_t id_size)
+int perfring__builds_add(struct perfring_builds *builds, const char *path, const uint8_t *id, uint32_t id_size)
 {
 	struct perfring_build *build = calloc(1, sizeof(*build)), **known;
 
@@ -42,7 +42,7 @@ int perfring_builds_add(struct perfring_builds *builds, const char *path, const 
 	return known ? 0 : -ENOMEM;
 }
 
-const struct perfring_build *perfring_builds_find(const struct perfring_builds *builds, const char *path)
+const struct perfring_build *perfring__builds_find(const struct perfring_builds *builds, const char *path)
 {
 	struct perfring_build key = {.path = (char *)(uintptr_t)path};
 	void *at = tfind(&key, &builds->tree, compare);
@@ -50,7 +50,7 @@ const struct perfring_build *perfring_builds_find(const struct perfring_builds *
 	return at ? *(struct perfring_build **)at : NULL;
 }
 
-void perfring_builds_close(struct perfring_builds *builds)
+void perfring__builds_close(struct perfring_builds *builds)
 {
 	tdestroy(builds->tree, free_build);
 	builds->tree = NULL;

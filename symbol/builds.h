@@ -18,10 +18,10 @@ struct perfring_builds {
 };
 
 /* Keeps the first of a path.  Returns 0 or -ENOMEM. */
-int perfring_builds_add(struct perfring_builds *builds, const char *path, const uint8_t *id, uint32_t id_size);
+int perfring__builds_add(struct perfring_builds *builds, const char *path, const uint8_t *id, uint32_t id_size);
 
 /* Returns NULL where none was added. */
-const struct perfring_build *perfring_builds_find(const struct perfring_builds *builds, const char *path);
-void perfring_builds_close(struct perfring_builds *builds);
+const struct perfring_build *perfring__builds_find(const struct perfring_builds *builds, const char *path);
+void perfring__builds_close(struct perfring_builds *builds);
 
 #endif

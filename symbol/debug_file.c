@@ -28,7 +28,7 @@ static int sum_up(const struct perfring_elf_image *image, uint32_t *sum)
 {
 	uint32_t table[256];
 	unsigned char *buffer;
-	int error = perfring_elf_charge(image->budget, image->size);
+	int error = perfring__elf_charge(image->budget, image->size);
 
 	if (error)
 		return error;
@@ -39,14 +39,14 @@ static int sum_up(const struct perfring_elf_image *image, uint32_t *sum)
 			word = word >> 1 ^ (word & 1 ? UINT32_C(0xedb88320) : 0);
 		table[i] = word;
 	}
-	buffer = perfring_elf_allocate(image->budget, CHUNK, 1);
+	buffer = perfring__elf_allocate(image->budget, CHUNK, 1);
 	if (!buffer)
 		return -ENOMEM;
 	*sum = UINT32_MAX;
 	for (uint64_t at = 0; at < image->size && !error; at += CHUNK) {
 		size_t some = image->size - at < CHUNK ? (size_t)(image->size - at) : CHUNK;
 
-		error = perfring_elf_read(image, buffer, some, at);
+		error = perfring__elf_read(image, buffer, some, at);
 		for (size_t i = 0; i < some && !error; i++)
 			*sum = table[(*sum ^ buffer[i]) & 0xff] ^ *sum >> 8;
 	}
@@ -66,20 +66,20 @@ struct debug_link {
 /* Whether it is the name of a file, without a directory. */
 static void read_link(const struct perfring_elf_image *image, struct debug_link *link)
 {
-	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debuglink");
+	const struct perfring_elf_section *section = perfring__elf_section_find(image, ".gnu_debuglink");
 	unsigned char bytes[MAX_LINK];
 	size_t length;
 
 	link->name[0] = 0;
 	if (!section || section->type == SHT_NOBITS || section->size > sizeof(bytes) || section->size < 8 ||
-	    perfring_elf_read(image, bytes, (size_t)section->size, section->offset))
+	    perfring__elf_read(image, bytes, (size_t)section->size, section->offset))
 		return;
 	length = strnlen((const char *)bytes, (size_t)section->size);
 	if (length > NAME_MAX || (length + 4) / 4 * 4 + 4 > section->size || memchr(bytes, '/', length) ||
 	    !strcmp((const char *)bytes, ".") || !strcmp((const char *)bytes, ".."))
 		return;
 	memcpy(link->name, bytes, length + 1);
-	link->sum = (uint32_t)perfring_elf_number(image, bytes + (length + 4) / 4 * 4, 4);
+	link->sum = (uint32_t)perfring__elf_number(image, bytes + (length + 4) / 4 * 4, 4);
 }
 
 static bool is_its(const struct perfring_elf_image *image, const struct debug_link *link)
@@ -88,7 +88,7 @@ static bool is_its(const struct perfring_elf_image *image, const struct debug_li
 	uint32_t sum;
 
 	if (link->id_size)
-		return perfring_elf_build_id_of(image, id) == link->id_size && !memcmp(id, link->id, link->id_size);
+		return perfring__elf_build_id_of(image, id) == link->id_size && !memcmp(id, link->id, link->id_size);
 	return !sum_up(image, &sum) && sum == link->sum;
 }
 
@@ -102,17 +102,17 @@ static bool read_debug_file(struct perfring_elf_reading *reading, const struct d
 	bool is_read = false;
 
 	reading->budget.path = path;
-	perfring_elf_fail(&reading->budget, fd == -ENOSYS || fd == -EINTR ? 0 : fd); /* no server is named; ^C */
+	perfring__elf_fail(&reading->budget, fd == -ENOSYS || fd == -EINTR ? 0 : fd); /* no server is named; ^C */
 	if (fd >= 0) {
-		if (!perfring_elf_image_open(&image) && (table = perfring_elf_section_of_type(&image, SHT_SYMTAB)))
-			is_read = is_its(&image, link) && !perfring_elf_table_read(reading, &image, table);
-		perfring_elf_image_close(&image);
+		if (!perfring__elf_image_open(&image) && (table = perfring__elf_section_of_type(&image, SHT_SYMTAB)))
+			is_read = is_its(&image, link) && !perfring__elf_table_read(reading, &image, table);
+		perfring__elf_image_close(&image);
 		is_read = !fstat(fd, &status) && is_read;
 		close(fd);
 	}
 	reading->budget.path = NULL;
 	if (is_read) {
-		reading->symbols->debug_file = perfring_elf_identity_of(&status);
+		reading->symbols->debug_file = perfring__elf_identity_of(&status);
 		reading->symbols->debug_path = strdup(path);
 		reading->budget.no_memory = reading->budget.no_memory || !reading->symbols->debug_path;
 	}
@@ -122,13 +122,13 @@ static bool read_debug_file(struct perfring_elf_reading *reading, const struct d
 static bool read_build(struct perfring_elf_reading *reading, const struct debug_link *link, unsigned place)
 {
 	char path[PATH_MAX] = "";
-	int fd = perfring_places_open_build(reading->places, PERFRING_PLACE_DEBUG_FILE, link->id, link->id_size, place,
-					    reading->path, path);
+	int fd = perfring__places_open_build(reading->places, PERFRING_PLACE_DEBUG_FILE, link->id, link->id_size, place,
+					     reading->path, path);
 
 	return read_debug_file(reading, link, fd, path);
 }
 
-bool perfring_elf_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
+bool perfring__elf_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
 {
 	static const char *const folders[][2] = {{"", ""}, {"", "/.debug"}, {DEBUG_FOLDER, ""}};
 	const char *slash = strrchr(reading->path, '/');
@@ -136,7 +136,7 @@ bool perfring_elf_debug_file_read(struct perfring_elf_reading *reading, const st
 	char path[PATH_MAX];
 	int size;
 
-	link.id_size = perfring_elf_build_id_of(image, link.id);
+	link.id_size = perfring__elf_build_id_of(image, link.id);
 	if (read_build(reading, &link, PERFRING_PLACES_TREE))
 		return true;
 	read_link(image, &link);
@@ -144,17 +144,17 @@ bool perfring_elf_debug_file_read(struct perfring_elf_reading *reading, const st
 		size = snprintf(path, sizeof(path), "%s%.*s%s/%s", folders[i][0], (int)(slash - reading->path),
 				reading->path, folders[i][1], link.name);
 		if (size < (int)sizeof(path) &&
-		    read_debug_file(reading, &link, perfring_places_open_path(reading->places, path), path))
+		    read_debug_file(reading, &link, perfring__places_open_path(reading->places, path), path))
 			return true;
 	}
 	return false;
 }
 
-bool perfring_elf_cached_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
+bool perfring__elf_cached_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
 {
 	struct debug_link link;
 
-	link.id_size = perfring_elf_build_id_of(image, link.id);
+	link.id_size = perfring__elf_build_id_of(image, link.id);
 	for (unsigned place = PERFRING_PLACES_TREE + 1; place < PERFRING_PLACES_COUNT; place++)
 		if (read_build(reading, &link, place))
 			return true;

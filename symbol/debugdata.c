@@ -22,7 +22,7 @@ static int unpack(struct perfring_elf_budget *budget, lzma_stream *stream, unsig
 		unsigned char *larger;
 
 		if (space > PERFRING_LIMIT_DEBUGDATA)
-			return perfring_elf_exceed(budget, "64 MiB in .gnu_debugdata");
+			return perfring__elf_exceed(budget, "64 MiB in .gnu_debugdata");
 		larger = realloc(*buffer, space);
 		if (!larger) {
 			budget->no_memory = true;
@@ -36,8 +36,8 @@ static int unpack(struct perfring_elf_budget *budget, lzma_stream *stream, unsig
 	if (ret == LZMA_STREAM_END)
 		return 0;
 	if (ret == LZMA_MEMLIMIT_ERROR)
-		return perfring_elf_exceed(budget, "72 MiB to inflate .gnu_debugdata");
-	return ret == LZMA_MEM_ERROR ? perfring_elf_fail(budget, -ENOMEM) : -EINVAL;
+		return perfring__elf_exceed(budget, "72 MiB to inflate .gnu_debugdata");
+	return ret == LZMA_MEM_ERROR ? perfring__elf_fail(budget, -ENOMEM) : -EINVAL;
 }
 
 /* Returns how much came out, into *buffer, or -errno. */
@@ -50,12 +50,12 @@ static int64_t inflate(struct perfring_elf_budget *budget, const unsigned char *
 
 	*buffer = NULL;
 	if (ret != LZMA_OK)
-		return ret == LZMA_MEM_ERROR ? perfring_elf_fail(budget, -ENOMEM) : -EINVAL;
+		return ret == LZMA_MEM_ERROR ? perfring__elf_fail(budget, -ENOMEM) : -EINVAL;
 	stream.next_in = bytes;
 	stream.avail_in = (size_t)size;
 	got = unpack(budget, &stream, buffer);
 	/* what did not come to its end was inflated as well */
-	if (perfring_elf_charge(budget, stream.total_out) && !got)
+	if (perfring__elf_charge(budget, stream.total_out) && !got)
 		got = -E2BIG;
 	if (!got)
 		got = (int64_t)stream.total_out;
@@ -67,16 +67,16 @@ static int64_t inflate(struct perfring_elf_budget *budget, const unsigned char *
 	return got;
 }
 
-bool perfring_elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
+bool perfring__elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
 {
-	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debugdata"), *table;
+	const struct perfring_elf_section *section = perfring__elf_section_find(image, ".gnu_debugdata"), *table;
 	struct perfring_elf_image inner = {.budget = &reading->budget, .fd = -1};
 	unsigned char *packed, *buffer;
 	bool is_read = false;
 	int64_t size;
 	int error;
 
-	packed = section ? perfring_elf_section_read(image, section, &error) : NULL;
+	packed = section ? perfring__elf_section_read(image, section, &error) : NULL;
 	if (!packed)
 		return false;
 	size = inflate(&reading->budget, packed, section->size, &buffer);
@@ -85,14 +85,14 @@ bool perfring_elf_debugdata_read(struct perfring_elf_reading *reading, const str
 		return false;
 	inner.bytes = buffer;
 	inner.size = (uint64_t)size;
-	if (!perfring_elf_image_open(&inner) && (table = perfring_elf_section_of_type(&inner, SHT_SYMTAB)))
-		is_read = !perfring_elf_table_read(reading, &inner, table);
-	perfring_elf_image_close(&inner);
+	if (!perfring__elf_image_open(&inner) && (table = perfring__elf_section_of_type(&inner, SHT_SYMTAB)))
+		is_read = !perfring__elf_table_read(reading, &inner, table);
+	perfring__elf_image_close(&inner);
 	free(buffer);
 	return is_read;
 }
 #else
-bool perfring_elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
+bool perfring__elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
 {
 	(void)reading;
 	(void)image;

@@ -50,8 +50,8 @@ static bool find(void *library, const char *name, void *function)
 	return address != NULL;
 }
 
-int perfring_debuginfod_open(struct perfring_debuginfod **result,
-			     bool (*progress)(void *to, const char *path, int64_t done, int64_t all), void *to)
+int perfring__debuginfod_open(struct perfring_debuginfod **result,
+			      bool (*progress)(void *to, const char *path, int64_t done, int64_t all), void *to)
 {
 	struct perfring_debuginfod *servers = calloc(1, sizeof(*servers));
 	set_progress_function *set_progress = NULL;
@@ -68,7 +68,7 @@ int perfring_debuginfod_open(struct perfring_debuginfod **result,
 	    find(servers->library, "debuginfod_find_debuginfo", &servers->find_debug_file))
 		servers->client = begin();
 	if (!servers->client) {
-		perfring_debuginfod_close(servers);
+		perfring__debuginfod_close(servers);
 		return -EOPNOTSUPP;
 	}
 	set_progress(servers->client, show_progress);
@@ -78,7 +78,7 @@ int perfring_debuginfod_open(struct perfring_debuginfod **result,
 	return 0;
 }
 
-void perfring_debuginfod_close(struct perfring_debuginfod *servers)
+void perfring__debuginfod_close(struct perfring_debuginfod *servers)
 {
 	if (!servers)
 		return;
@@ -87,8 +87,8 @@ void perfring_debuginfod_close(struct perfring_debuginfod *servers)
 	free(servers); /* the library stays loaded: its own libraries have threads' variables */
 }
 
-int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of wanted, const uint8_t *id,
-			     uint32_t size, const char *name, char path[PATH_MAX])
+int perfring__debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of wanted, const uint8_t *id,
+			      uint32_t size, const char *name, char path[PATH_MAX])
 {
 	char *found = NULL;
 	int fd;

@@ -50,7 +50,7 @@ static bool demangle(const char *name, struct text *text)
 	return cplus_demangle_v3_callback(name, DMGL_NO_OPTS, put, text) != 0;
 }
 
-size_t perfring_demangle(const char *name, char *buffer, size_t space)
+size_t perfring__demangle(const char *name, char *buffer, size_t space)
 {
 	struct text text = {.at = buffer, .space = space};
 	const char *version = is_mangled(name) ? strchrnul(name, '@') : name;
@@ -67,12 +67,12 @@ size_t perfring_demangle(const char *name, char *buffer, size_t space)
 	return text.used + rest;
 }
 
-bool perfring_demangles(void)
+bool perfring__demangles(void)
 {
 	return true;
 }
 #else
-size_t perfring_demangle(const char *name, char *text, size_t space)
+size_t perfring__demangle(const char *name, char *text, size_t space)
 {
 	(void)name;
 	(void)text;
@@ -80,7 +80,7 @@ size_t perfring_demangle(const char *name, char *text, size_t space)
 	return 0;
 }
 
-bool perfring_demangles(void)
+bool perfring__demangles(void)
 {
 	return false;
 }

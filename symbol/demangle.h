@@ -11,9 +11,9 @@
 /* Without the parameters of functions and the hashes of Rust, as perf shows them; what follows an '@' stays.  Any bytes are
  * safe, and a text that grows beyond the space costs no more than that.  Returns the length of the text; 0: the name is not
  * mangled, or has no text that fits, or this build has no libiberty. */
-size_t perfring_demangle(const char *name, char *text, size_t space);
+size_t perfring__demangle(const char *name, char *text, size_t space);
 
 /* Whether this build has libiberty. */
-bool perfring_demangles(void);
+bool perfring__demangles(void);
 
 #endif

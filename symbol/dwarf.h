@@ -1,7 +1,7 @@
 /* dwarf.h - DWARF 2 to 5 of an ELF file: its units, entries, names, ranges of addresses and rows of lines.
  *
  * source_lines.c is the user; the six dwarf_ files have the parts below.  One thread for each file.  Sections count against
- * PERFRING_LIMIT_INFLATED; memory of what is computed from them is counted in perfring_dwarf_memory.  perfring_dwarf_close frees
+ * PERFRING_LIMIT_INFLATED; memory of what is computed from them is counted in perfring_dwarf_memory.  perfring__dwarf_close frees
  * both.
  *
  * Sections are read once, and inflated: what happens to the file after that is not seen.  Large ones are left in the file, and their
@@ -128,114 +128,114 @@ struct perfring_dwarf_file {
 struct perfring_dwarf {
 	struct perfring_dwarf_file own, shared;
 	struct perfring_dwarf_memory memory;
-	const char *exceeded; /* a bound that a file exceeded; of meaning if perfring_dwarf_open failed */
+	const char *exceeded; /* a bound that a file exceeded; of meaning if perfring__dwarf_open failed */
 };
 
 /* ---- dwarf_sections.c ---- */
 
-/* Opens *dwarf, which is all zeros.  Arguments and results as perfring_lines_open.  To be closed in any case. */
-int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name);
-void perfring_dwarf_close(struct perfring_dwarf *dwarf);
+/* Opens *dwarf, which is all zeros.  Arguments and results as perfring__lines_open.  To be closed in any case. */
+int perfring__dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name);
+void perfring__dwarf_close(struct perfring_dwarf *dwarf);
 
 /* A section's bytes from an offset on, in the file's byte order; `is_short` is set if the section ends before.  Of a section that is
- * left in the file, what perfring_dwarf_load has loaded before; valid until the file is closed or its units are let go. */
-struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
-						    enum perfring_dwarf_section_name name, uint64_t at);
+ * left in the file, what perfring__dwarf_load has loaded before; valid until the file is closed or its units are let go. */
+struct perfring_dwarf_bytes perfring__dwarf_bytes_at(const struct perfring_dwarf_file *file,
+						     enum perfring_dwarf_section_name name, uint64_t at);
 
 /* ---- dwarf_memory.c ---- */
 
 /* Takes memory from a space, from now on: before anything grows.  Without it memory is malloc's. */
-void perfring_dwarf_memory_open(struct perfring_dwarf_memory *memory);
+void perfring__dwarf_memory_open(struct perfring_dwarf_memory *memory);
 
 /* Frees all texts, and of a space all arrays. */
-void perfring_dwarf_memory_close(struct perfring_dwarf_memory *memory);
+void perfring__dwarf_memory_close(struct perfring_dwarf_memory *memory);
 
 /* Frees an array that has grown to a capacity; NULL: none. */
-void perfring_dwarf_free(struct perfring_dwarf_memory *memory, void *array, uint32_t capacity, size_t size);
+void perfring__dwarf_free(struct perfring_dwarf_memory *memory, void *array, uint32_t capacity, size_t size);
 
-/* Memory for bytes that stay until the end, not aligned; NULL: as perfring_dwarf_grow. */
-char *perfring_dwarf_text_space(struct perfring_dwarf_memory *memory, size_t size);
+/* Memory for bytes that stay until the end, not aligned; NULL: as perfring__dwarf_grow. */
+char *perfring__dwarf_text_space(struct perfring_dwarf_memory *memory, size_t size);
 
-bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size);
+bool perfring__dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size);
 
 /* Makes space in an array for one element more than `count`; `memory` counts it.  Returns false without memory, or beyond its
  * bound. */
-static inline bool perfring_dwarf_grow(struct perfring_dwarf_memory *memory, void *array, uint32_t count,
-				       uint32_t *capacity, size_t size)
+static inline bool perfring__dwarf_grow(struct perfring_dwarf_memory *memory, void *array, uint32_t count,
+					uint32_t *capacity, size_t size)
 {
-	return count < *capacity || perfring_dwarf_grow_slow(memory, array, capacity, size);
+	return count < *capacity || perfring__dwarf_grow_slow(memory, array, capacity, size);
 }
 
 /* ---- dwarf_parts.c ---- */
 
 /* Returns the first of `size` bytes, all zeros, or NULL. */
-unsigned char *perfring_dwarf_space_open(struct perfring_dwarf_space *space, uint64_t size);
-void perfring_dwarf_space_close(struct perfring_dwarf_space *space);
+unsigned char *perfring__dwarf_space_open(struct perfring_dwarf_space *space, uint64_t size);
+void perfring__dwarf_space_close(struct perfring_dwarf_space *space);
 
 /* Opens parts of a file, which stays the caller's.  Returns false: without a descriptor of its own.  Close it in any case. */
-bool perfring_dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd);
-void perfring_dwarf_parts_close(struct perfring_dwarf_parts *parts);
+bool perfring__dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd);
+void perfring__dwarf_parts_close(struct perfring_dwarf_parts *parts);
 
 /* Looks at the file again, whether it has changed, before the next part is read. */
-void perfring_dwarf_parts_renew(struct perfring_dwarf_parts *parts);
+void perfring__dwarf_parts_renew(struct perfring_dwarf_parts *parts);
 
 /* Leaves a section in the file.  Returns false: there is no space for it. */
-bool perfring_dwarf_section_leave(struct perfring_dwarf_section *section, uint64_t from, uint64_t size);
-void perfring_dwarf_section_close(struct perfring_dwarf_section *section);
+bool perfring__dwarf_section_leave(struct perfring_dwarf_section *section, uint64_t from, uint64_t size);
+void perfring__dwarf_section_close(struct perfring_dwarf_section *section);
 
 /* Reads bytes of a section that is left in the file.  Returns how many: fewer at the section's end, and of a file that has changed. */
-uint64_t perfring_dwarf_read_part(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
-				  void *buffer, uint64_t size);
+uint64_t perfring__dwarf_read_part(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+				   void *buffer, uint64_t size);
 
-bool perfring_dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
-			      uint64_t size);
+bool perfring__dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+			       uint64_t size);
 
 /* Makes sure that these bytes of a section are there.  Returns false: they cannot be read. */
-static inline bool perfring_dwarf_load(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
-				       uint64_t at, uint64_t size)
+static inline bool perfring__dwarf_load(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+					uint64_t at, uint64_t size)
 {
-	return !file->sections[name].is_left || perfring_dwarf_load_slow(file, name, at, size);
+	return !file->sections[name].is_left || perfring__dwarf_load_slow(file, name, at, size);
 }
 
 /* Memory of `size` bytes at least for a part: *space bytes, or NULL.  It is to be returned, and is then used again. */
-unsigned char *perfring_dwarf_space_take(struct perfring_dwarf_parts *parts, uint64_t size, uint64_t *space);
-void perfring_dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned char *bytes, uint64_t space);
+unsigned char *perfring__dwarf_space_take(struct perfring_dwarf_parts *parts, uint64_t size, uint64_t *space);
+void perfring__dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned char *bytes, uint64_t space);
 
 /* Lets go the bytes of a unit that is left in the file. */
-void perfring_dwarf_unit_rest(struct perfring_dwarf_unit *unit);
+void perfring__dwarf_unit_rest(struct perfring_dwarf_unit *unit);
 
-bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit);
+bool perfring__dwarf_unit_load_slow(struct perfring_dwarf_unit *unit);
 
 /* Makes sure that the bytes of a unit are there, until another unit is loaded.  Returns false: they cannot be read. */
-static inline bool perfring_dwarf_unit_load(struct perfring_dwarf_unit *unit)
+static inline bool perfring__dwarf_unit_load(struct perfring_dwarf_unit *unit)
 {
-	return unit->bytes || perfring_dwarf_unit_load_slow(unit);
+	return unit->bytes || perfring__dwarf_unit_load_slow(unit);
 }
 
 /* Reads texts, which are named by their places, in ascending order: in .debug_str, or in units (.debug_info).  take: is called with each
  * place and its text, which is valid during the call; NULL: it cannot be read, or is longer than PERFRING_LIMIT_NAME. */
-void perfring_dwarf_read_texts(struct perfring_dwarf_file *file, const char *const *places, uint32_t count,
-			       void (*take)(void *to, const char *place, const char *text), void *to);
+void perfring__dwarf_read_texts(struct perfring_dwarf_file *file, const char *const *places, uint32_t count,
+				void (*take)(void *to, const char *place, const char *text), void *to);
 
 /* Whether a text is the place of one in such a section, if that is left in the file. */
-static inline bool perfring_dwarf_is_in(const struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
-					const char *text)
+static inline bool perfring__dwarf_is_in(const struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+					 const char *text)
 {
 	const struct perfring_dwarf_section *section = &file->sections[name];
 
 	return section->is_left && (uintptr_t)text - (uintptr_t)section->bytes < section->size;
 }
 
-static inline bool perfring_dwarf_is_place(const struct perfring_dwarf_file *file, const char *text)
+static inline bool perfring__dwarf_is_place(const struct perfring_dwarf_file *file, const char *text)
 {
-	return perfring_dwarf_is_in(file, PERFRING_DWARF_STR, text) ||
-	       perfring_dwarf_is_in(file, PERFRING_DWARF_INFO, text);
+	return perfring__dwarf_is_in(file, PERFRING_DWARF_STR, text) ||
+	       perfring__dwarf_is_in(file, PERFRING_DWARF_INFO, text);
 }
 
 /* A copy of a text that is in bytes which do not stay, with which a section is left in the file; else the text itself.  NULL: there is no
  * memory, or it is longer than PERFRING_LIMIT_NAME. */
-const char *perfring_dwarf_keep(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
-				const char *text);
+const char *perfring__dwarf_keep(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+				 const char *text);
 
 /* ---- dwarf_entries.c ---- */
 
@@ -284,26 +284,26 @@ struct perfring_dwarf_entry {
 	struct perfring_dwarf_value values[PERFRING_DWARF_SLOTS];
 };
 
-static inline bool perfring_dwarf_has(const struct perfring_dwarf_entry *entry, enum perfring_dwarf_slot slot)
+static inline bool perfring__dwarf_has(const struct perfring_dwarf_entry *entry, enum perfring_dwarf_slot slot)
 {
 	return entry->seen >> slot & 1;
 }
 
 /* Reads the file's next unit into its array of units, and its first entry into *first.  Returns false at the end.  The array moves
  * until all units are read. */
-bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first);
-void perfring_dwarf_free_units(struct perfring_dwarf_file *file);
+bool perfring__dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first);
+void perfring__dwarf_free_units(struct perfring_dwarf_file *file);
 
 /* Reads one value of a form, in a unit or a table of lines.  *form: after DW_FORM_indirect, the form that it names.  constant: the
  * offset in .debug_abbrev of the value of DW_FORM_implicit_const. */
-uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
-				   uint8_t *form, uint64_t constant);
+uint64_t perfring__dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+				    uint8_t *form, uint64_t constant);
 
 /* The form of a number in a file; GNU's own forms become those of DWARF 5 that are read alike.  0: not known. */
-uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size);
+uint8_t perfring__dwarf_form_of(uint64_t number, unsigned offset_size);
 
 /* Reads the entry at an offset of the unit.  Returns false: there is none, or it is damaged. */
-bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry);
+bool perfring__dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry);
 
 enum {
 	PERFRING_DWARF_DEPTH_MAX = 128, /* of entries within entries: what is in deeper ones is left out */
@@ -326,19 +326,19 @@ struct perfring_dwarf_walk {
 	uint32_t hidden; /* entries below this depth are left out */
 };
 
-bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
-			       enum perfring_dwarf_wanted wanted, uint64_t *steps);
-bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry);
+bool perfring__dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
+				enum perfring_dwarf_wanted wanted, uint64_t *steps);
+bool perfring__dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry);
 
 /* The linkage name of a function or call, else its name in the source: its own, or that of its abstract origin or specification;
- * NULL: it has none.  Of a section that is left in the file it is the place of the text (perfring_dwarf_read_texts). */
-const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at);
+ * NULL: it has none.  Of a section that is left in the file it is the place of the text (perfring__dwarf_read_texts). */
+const char *perfring__dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at);
 
 /* The offset of the entry that has the name of an inlined call (as a walk returns it): its abstract origin, or itself. */
-uint64_t perfring_dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry);
+uint64_t perfring__dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry);
 
 /* The text of an attribute, in the file's sections; NULL: it is none, or longer than PERFRING_LIMIT_NAME. */
-const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value);
+const char *perfring__dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value);
 
 /* ---- dwarf_ranges.c ---- */
 
@@ -356,15 +356,15 @@ struct perfring_dwarf_ranges {
 	} kind;
 };
 
-void perfring_dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const struct perfring_dwarf_unit *unit,
-				 const struct perfring_dwarf_entry *entry);
+void perfring__dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const struct perfring_dwarf_unit *unit,
+				  const struct perfring_dwarf_entry *entry);
 
 /* Reads the next entry of the list.  Returns whether there was one.  An entry that is no range has a start that is not below end. */
-bool perfring_dwarf_ranges_next(struct perfring_dwarf_ranges *ranges);
+bool perfring__dwarf_ranges_next(struct perfring_dwarf_ranges *ranges);
 
 /* The address in an attribute, which may be an index of .debug_addr.  Returns false: it is none. */
-bool perfring_dwarf_address(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
-			    uint64_t *address);
+bool perfring__dwarf_address(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
+			     uint64_t *address);
 
 /* ---- dwarf_rows.c ---- */
 
@@ -401,16 +401,16 @@ struct perfring_dwarf_rows {
 };
 
 /* Opens *rows, which are all zeros.  Returns 0, -ENODATA, or -E2BIG (PERFRING_LIMIT_TABLE).  Close it in any case. */
-int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
-void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
+int perfring__dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
+void perfring__dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
 
 /* Frees the rows, but not the files.  They may be opened again. */
-void perfring_dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
+void perfring__dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
 
 /* The row of an address, or NULL. */
-const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address);
+const struct perfring_dwarf_row *perfring__dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address);
 
 /* A file's name with its folder, or NULL. */
-const char *perfring_dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t number);
+const char *perfring__dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t number);
 
 #endif

@@ -20,19 +20,19 @@ struct perfring_dwarf_bytes {
 	bool is_short;
 };
 
-static inline uint64_t perfring_dwarf_left(const struct perfring_dwarf_bytes *bytes)
+static inline uint64_t perfring__dwarf_left(const struct perfring_dwarf_bytes *bytes)
 {
 	return (uint64_t)(bytes->end - bytes->at);
 }
 
-static inline void perfring_dwarf_skip(struct perfring_dwarf_bytes *bytes, uint64_t size)
+static inline void perfring__dwarf_skip(struct perfring_dwarf_bytes *bytes, uint64_t size)
 {
-	bytes->is_short = bytes->is_short || size > perfring_dwarf_left(bytes);
+	bytes->is_short = bytes->is_short || size > perfring__dwarf_left(bytes);
 	bytes->at = bytes->is_short ? bytes->end : bytes->at + size;
 }
 
 /* A number of up to 8 bytes. */
-static inline uint64_t perfring_dwarf_number(const unsigned char *from, unsigned size, bool is_big)
+static inline uint64_t perfring__dwarf_number(const unsigned char *from, unsigned size, bool is_big)
 {
 	uint64_t number = 0;
 	uint32_t word;
@@ -57,16 +57,16 @@ static inline uint64_t perfring_dwarf_number(const unsigned char *from, unsigned
 	}
 }
 
-static inline uint64_t perfring_dwarf_take(struct perfring_dwarf_bytes *bytes, unsigned size)
+static inline uint64_t perfring__dwarf_take(struct perfring_dwarf_bytes *bytes, unsigned size)
 {
 	const unsigned char *from = bytes->at;
 
-	perfring_dwarf_skip(bytes, size);
-	return bytes->is_short ? 0 : perfring_dwarf_number(from, size, bytes->is_big);
+	perfring__dwarf_skip(bytes, size);
+	return bytes->is_short ? 0 : perfring__dwarf_number(from, size, bytes->is_big);
 }
 
 /* A LEB128 number; bits beyond the 64th are dropped.  At most as many turns as there are bytes. */
-static inline uint64_t perfring_dwarf_leb_long(struct perfring_dwarf_bytes *bytes, bool is_signed)
+static inline uint64_t perfring__dwarf_leb_long(struct perfring_dwarf_bytes *bytes, bool is_signed)
 {
 	uint64_t number = 0;
 	unsigned shift = 0;
@@ -88,7 +88,7 @@ static inline uint64_t perfring_dwarf_leb_long(struct perfring_dwarf_bytes *byte
 }
 
 /* Most are of one byte or two. */
-static inline uint64_t perfring_dwarf_leb(struct perfring_dwarf_bytes *bytes)
+static inline uint64_t perfring__dwarf_leb(struct perfring_dwarf_bytes *bytes)
 {
 	const unsigned char *at = bytes->at;
 
@@ -100,18 +100,18 @@ static inline uint64_t perfring_dwarf_leb(struct perfring_dwarf_bytes *bytes)
 		bytes->at += 2;
 		return (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
 	}
-	return perfring_dwarf_leb_long(bytes, false);
+	return perfring__dwarf_leb_long(bytes, false);
 }
 
-static inline int64_t perfring_dwarf_leb_signed(struct perfring_dwarf_bytes *bytes)
+static inline int64_t perfring__dwarf_leb_signed(struct perfring_dwarf_bytes *bytes)
 {
 	if (bytes->at < bytes->end && *bytes->at < 0x80)
 		return (*bytes->at++ ^ 0x40) - 0x40;
-	return (int64_t)perfring_dwarf_leb_long(bytes, true);
+	return (int64_t)perfring__dwarf_leb_long(bytes, true);
 }
 
 /* A text with its NUL, or NULL. */
-static inline const char *perfring_dwarf_text(struct perfring_dwarf_bytes *bytes)
+static inline const char *perfring__dwarf_text(struct perfring_dwarf_bytes *bytes)
 {
 	const unsigned char *from = bytes->at,
 			    *end = from < bytes->end ? memchr(from, 0, (size_t)(bytes->end - from)) : NULL;
@@ -122,14 +122,14 @@ static inline const char *perfring_dwarf_text(struct perfring_dwarf_bytes *bytes
 }
 
 /* The length at the beginning of a unit, or of a table of lines.  Returns the size of offsets in it, or 0: there is none. */
-static inline unsigned perfring_dwarf_take_length(struct perfring_dwarf_bytes *bytes, uint64_t *length)
+static inline unsigned perfring__dwarf_take_length(struct perfring_dwarf_bytes *bytes, uint64_t *length)
 {
 	unsigned size = 4;
 
-	*length = perfring_dwarf_take(bytes, 4);
+	*length = perfring__dwarf_take(bytes, 4);
 	if (*length == UINT32_MAX) {
 		size = 8;
-		*length = perfring_dwarf_take(bytes, 8);
+		*length = perfring__dwarf_take(bytes, 8);
 	} else if (*length >= 0xfffffff0) {
 		return 0;
 	}

@@ -145,7 +145,7 @@ struct perfring_dwarf_table {
 
 /* ---- values ---- */
 
-uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size)
+uint8_t perfring__dwarf_form_of(uint64_t number, unsigned offset_size)
 {
 	switch (number) {
 	case 0x1f01:
@@ -182,13 +182,13 @@ static uint8_t size_of(const struct perfring_dwarf_unit *unit, uint8_t form)
 	}
 }
 
-uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
-				   uint8_t *form, uint64_t constant)
+uint64_t perfring__dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+				    uint8_t *form, uint64_t constant)
 {
 	struct perfring_dwarf_bytes abbreviations;
 
 	if (forms[*form].way == INDIRECT) {
-		*form = perfring_dwarf_form_of(perfring_dwarf_leb(bytes), unit->offset_size);
+		*form = perfring__dwarf_form_of(perfring__dwarf_leb(bytes), unit->offset_size);
 		if (*form == FORM_IMPLICIT_CONST || *form == FORM_INDIRECT)
 			*form = 0;
 	}
@@ -197,25 +197,25 @@ uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struc
 	case ADDRESS:
 	case OFFSET:
 	case REFERENCE:
-		return perfring_dwarf_take(bytes, size_of(unit, *form));
+		return perfring__dwarf_take(bytes, size_of(unit, *form));
 	case SKIPPED:
-		perfring_dwarf_skip(bytes, forms[*form].size);
+		perfring__dwarf_skip(bytes, forms[*form].size);
 		return 0;
 	case LEB:
-		return perfring_dwarf_leb(bytes);
+		return perfring__dwarf_leb(bytes);
 	case SIGNED_LEB:
-		return (uint64_t)perfring_dwarf_leb_signed(bytes);
+		return (uint64_t)perfring__dwarf_leb_signed(bytes);
 	case TEXT:
-		return (uintptr_t)perfring_dwarf_text(bytes);
+		return (uintptr_t)perfring__dwarf_text(bytes);
 	case BLOCK:
-		perfring_dwarf_skip(bytes, forms[*form].size ? perfring_dwarf_take(bytes, forms[*form].size)
-							     : perfring_dwarf_leb(bytes));
+		perfring__dwarf_skip(bytes, forms[*form].size ? perfring__dwarf_take(bytes, forms[*form].size)
+							      : perfring__dwarf_leb(bytes));
 		return 0;
 	case CONSTANT:
-		abbreviations = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_ABBREV, constant);
-		return (uint64_t)perfring_dwarf_leb_signed(&abbreviations);
+		abbreviations = perfring__dwarf_bytes_at(unit->file, PERFRING_DWARF_ABBREV, constant);
+		return (uint64_t)perfring__dwarf_leb_signed(&abbreviations);
 	default:
-		perfring_dwarf_skip(bytes, UINT64_MAX);
+		perfring__dwarf_skip(bytes, UINT64_MAX);
 		return 0;
 	}
 }
@@ -234,7 +234,7 @@ static const char *text_at(struct perfring_dwarf_file *file, enum perfring_dwarf
 	if (section->is_left && is_place)
 		return text;
 	most = section->size - at < PERFRING_LIMIT_NAME + 1 ? section->size - at : PERFRING_LIMIT_NAME + 1;
-	if (!perfring_dwarf_load(file, name, at, most))
+	if (!perfring__dwarf_load(file, name, at, most))
 		return NULL;
 	return strnlen(text, (size_t)most) <= PERFRING_LIMIT_NAME ? text : NULL;
 }
@@ -260,14 +260,14 @@ static const char *string_of(const struct perfring_dwarf_unit *unit, const struc
 			return NULL;
 		if (at > file->sections[PERFRING_DWARF_STR_OFFSETS].size)
 			return NULL;
-		bytes = perfring_dwarf_bytes_at(file, PERFRING_DWARF_STR_OFFSETS,
-						unit->strings + at * unit->offset_size);
-		at = perfring_dwarf_take(&bytes, unit->offset_size);
+		bytes = perfring__dwarf_bytes_at(file, PERFRING_DWARF_STR_OFFSETS,
+						 unit->strings + at * unit->offset_size);
+		at = perfring__dwarf_take(&bytes, unit->offset_size);
 		return bytes.is_short ? NULL : text_at(file, PERFRING_DWARF_STR, at, is_place);
 	}
 }
 
-const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value)
+const char *perfring__dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value)
 {
 	return string_of(unit, value, false);
 }
@@ -319,8 +319,8 @@ static uint8_t slot_of(uint64_t name)
 static bool add_attribute(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_table *table,
 			  struct attribute attribute)
 {
-	if (!perfring_dwarf_grow(unit->file->memory, &table->attributes, table->attribute_count,
-				 &table->attribute_capacity, sizeof(*table->attributes)))
+	if (!perfring__dwarf_grow(unit->file->memory, &table->attributes, table->attribute_count,
+				  &table->attribute_capacity, sizeof(*table->attributes)))
 		return false;
 	table->attributes[table->attribute_count++] = attribute;
 	return true;
@@ -342,7 +342,7 @@ static bool add_walk(const struct perfring_dwarf_unit *unit, struct perfring_dwa
 
 			if (form == FORM_IMPLICIT_CONST)
 				attribute.constant =
-					(uint32_t)perfring_dwarf_take_value(unit, NULL, &form, attribute.constant);
+					(uint32_t)perfring__dwarf_take_value(unit, NULL, &form, attribute.constant);
 			if (!add_attribute(unit, table, attribute))
 				return false;
 		}
@@ -385,8 +385,8 @@ static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfri
 	uint32_t seen = 0;
 
 	for (;;) {
-		uint64_t name = perfring_dwarf_leb(bytes), number = perfring_dwarf_leb(bytes);
-		struct attribute attribute = {.form = perfring_dwarf_form_of(number, unit->offset_size),
+		uint64_t name = perfring__dwarf_leb(bytes), number = perfring__dwarf_leb(bytes);
+		struct attribute attribute = {.form = perfring__dwarf_form_of(number, unit->offset_size),
 					      .slot = slot_of(name)};
 
 		if (bytes->is_short || (number && !attribute.form) ||
@@ -397,7 +397,7 @@ static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfri
 		attribute.size = size_of(unit, attribute.form);
 		attribute.constant = (uint32_t)(bytes->at - section);
 		if (attribute.form == FORM_IMPLICIT_CONST)
-			perfring_dwarf_leb_signed(bytes);
+			perfring__dwarf_leb_signed(bytes);
 		if (!add_attribute(unit, table, attribute))
 			return false;
 		size = attribute.size == VARIABLE ? ENTRY_VARIABLE : size + attribute.size;
@@ -417,15 +417,15 @@ static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfri
 static bool add_abbreviation(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
 			     struct perfring_dwarf_table *table)
 {
-	uint64_t code = perfring_dwarf_leb(bytes), tag = perfring_dwarf_leb(bytes);
+	uint64_t code = perfring__dwarf_leb(bytes), tag = perfring__dwarf_leb(bytes);
 	struct abbreviation abbreviation = {.code = (uint32_t)code,
 					    .first = table->attribute_count,
 					    .tag = tag > UINT16_MAX ? 0 : (uint16_t)tag,
-					    .is = perfring_dwarf_take(bytes, 1) ? HAS_CHILDREN : 0};
+					    .is = perfring__dwarf_take(bytes, 1) ? HAS_CHILDREN : 0};
 
 	if (!code || code > UINT32_MAX || !add_attributes(unit, bytes, table, &abbreviation) ||
-	    !perfring_dwarf_grow(unit->file->memory, &table->list, table->count, &table->capacity,
-				 sizeof(*table->list)))
+	    !perfring__dwarf_grow(unit->file->memory, &table->list, table->count, &table->capacity,
+				  sizeof(*table->list)))
 		return false;
 	table->list[table->count++] = abbreviation;
 	return true;
@@ -495,7 +495,7 @@ static struct perfring_dwarf_table *table_of(struct perfring_dwarf_unit *unit)
 			return NULL;
 		table->next = *place;
 		*place = table;
-		bytes = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_ABBREV, unit->abbreviations);
+		bytes = perfring__dwarf_bytes_at(unit->file, PERFRING_DWARF_ABBREV, unit->abbreviations);
 		while (add_abbreviation(unit, &bytes, table))
 			is_sorted = is_sorted && (table->count < 2 || table->list[table->count - 2].code <
 									      table->list[table->count - 1].code);
@@ -509,8 +509,8 @@ static struct perfring_dwarf_table *table_of(struct perfring_dwarf_unit *unit)
 static void free_table(struct perfring_dwarf_memory *memory, struct perfring_dwarf_table *table)
 {
 	if (table) {
-		perfring_dwarf_free(memory, table->list, table->capacity, sizeof(*table->list));
-		perfring_dwarf_free(memory, table->attributes, table->attribute_capacity, sizeof(*table->attributes));
+		perfring__dwarf_free(memory, table->list, table->capacity, sizeof(*table->list));
+		perfring__dwarf_free(memory, table->attributes, table->attribute_capacity, sizeof(*table->attributes));
 	}
 	free(table);
 }
@@ -533,13 +533,13 @@ static bool take_values(const struct perfring_dwarf_unit *unit, const struct att
 		struct perfring_dwarf_value value;
 
 		if (attribute->size != VARIABLE && !attribute->slot) {
-			perfring_dwarf_skip(bytes, attribute->size);
+			perfring__dwarf_skip(bytes, attribute->size);
 			continue;
 		}
 		value.form = attribute->form;
 		value.number = attribute->size != VARIABLE && attribute->form != FORM_IMPLICIT_CONST
-				       ? perfring_dwarf_take(bytes, attribute->size)
-				       : perfring_dwarf_take_value(unit, bytes, &value.form, attribute->constant);
+				       ? perfring__dwarf_take(bytes, attribute->size)
+				       : perfring__dwarf_take_value(unit, bytes, &value.form, attribute->constant);
 		if (attribute->slot) {
 			entry->values[attribute->slot] = value;
 			entry->seen |= UINT32_C(1) << attribute->slot;
@@ -567,7 +567,7 @@ static inline bool take_walked(const struct perfring_dwarf_unit *unit, const str
 
 	if (abbreviation->size == ENTRY_VARIABLE)
 		return take_entry(unit, table, abbreviation, bytes, entry);
-	perfring_dwarf_skip(bytes, abbreviation->size);
+	perfring__dwarf_skip(bytes, abbreviation->size);
 	if (bytes->is_short)
 		return false;
 	entry->tag = abbreviation->tag;
@@ -578,23 +578,23 @@ static inline bool take_walked(const struct perfring_dwarf_unit *unit, const str
 		entry->values[attribute->slot] = (struct perfring_dwarf_value){
 			attribute->form == FORM_IMPLICIT_CONST
 				? attribute->constant
-				: perfring_dwarf_number(from + attribute->at, attribute->size, bytes->is_big),
+				: perfring__dwarf_number(from + attribute->at, attribute->size, bytes->is_big),
 			attribute->form};
 		entry->seen |= UINT32_C(1) << attribute->slot;
 	}
 	return true;
 }
 
-bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry)
+bool perfring__dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry)
 {
 	const struct perfring_dwarf_table *table = table_of(unit);
 	const struct abbreviation *abbreviation;
 	struct perfring_dwarf_bytes bytes;
 
-	if (!table || at < unit->first || at >= unit->end || !perfring_dwarf_unit_load(unit))
+	if (!table || at < unit->first || at >= unit->end || !perfring__dwarf_unit_load(unit))
 		return false;
 	bytes = bytes_in(unit, at);
-	abbreviation = find(table, perfring_dwarf_leb(&bytes));
+	abbreviation = find(table, perfring__dwarf_leb(&bytes));
 	entry->at = at;
 	return abbreviation && take_entry(unit, table, abbreviation, &bytes, entry);
 }
@@ -604,18 +604,18 @@ bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct p
 static const uint8_t returned[] = {[PERFRING_DWARF_FUNCTIONS] = IS_FUNCTION, [PERFRING_DWARF_CALLS] = IS_CALL};
 static const uint8_t entered[] = {[PERFRING_DWARF_FUNCTIONS] = IS_SCOPE, [PERFRING_DWARF_CALLS] = IS_CALL | IS_BLOCK};
 
-bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
-			       enum perfring_dwarf_wanted wanted, uint64_t *steps)
+bool perfring__dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
+				enum perfring_dwarf_wanted wanted, uint64_t *steps)
 {
 	const struct perfring_dwarf_table *table = table_of(unit);
 	const struct abbreviation *abbreviation;
 	struct perfring_dwarf_entry entry;
 	struct perfring_dwarf_bytes bytes;
 
-	if (!table || at < unit->first || at >= unit->end || !perfring_dwarf_unit_load(unit))
+	if (!table || at < unit->first || at >= unit->end || !perfring__dwarf_unit_load(unit))
 		return false;
 	bytes = bytes_in(unit, at);
-	abbreviation = find(table, perfring_dwarf_leb(&bytes));
+	abbreviation = find(table, perfring__dwarf_leb(&bytes));
 	if (!abbreviation || !(abbreviation->is & HAS_CHILDREN) ||
 	    !take_walked(unit, table, abbreviation, &bytes, &entry))
 		return false;
@@ -633,9 +633,9 @@ static void skip_values(const struct perfring_dwarf_unit *unit, const struct att
 		uint8_t form = attributes[i].form;
 
 		if (attributes[i].size != VARIABLE)
-			perfring_dwarf_skip(bytes, attributes[i].size);
+			perfring__dwarf_skip(bytes, attributes[i].size);
 		else
-			perfring_dwarf_take_value(unit, bytes, &form, attributes[i].constant);
+			perfring__dwarf_take_value(unit, bytes, &form, attributes[i].constant);
 	}
 }
 
@@ -669,11 +669,11 @@ static const unsigned char *sibling_of(const struct perfring_dwarf_unit *unit, c
 		skip_values(unit, &table->attributes[abbreviation->first], abbreviation->sibling - 1u, &bytes);
 	else
 		bytes.at += attribute->at;
-	sibling = perfring_dwarf_take_value(unit, &bytes, &form, attribute->constant);
+	sibling = perfring__dwarf_take_value(unit, &bytes, &form, attribute->constant);
 	return sibling > (uint64_t)(at - unit->bytes) && sibling < unit->end - unit->at ? unit->bytes + sibling : NULL;
 }
 
-bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry)
+bool perfring__dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry)
 {
 	struct perfring_dwarf_unit *unit = walk->unit;
 	const struct perfring_dwarf_table *table = unit->table;
@@ -683,7 +683,7 @@ bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_
 	uint64_t steps = *walk->steps;
 	bool is_found = false;
 
-	if (!perfring_dwarf_unit_load(unit))
+	if (!perfring__dwarf_unit_load(unit))
 		return false;
 	at = unit->bytes + (walk->at - unit->at);
 	end = unit->bytes + (unit->end - unit->at);
@@ -702,7 +702,7 @@ bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_
 		if (code >= 0x80) {
 			struct perfring_dwarf_bytes bytes = {at, end, false, false};
 
-			code = perfring_dwarf_leb(&bytes);
+			code = perfring__dwarf_leb(&bytes);
 			values = bytes.at;
 		}
 		abbreviation = find(table, code);
@@ -794,9 +794,9 @@ static const char *name_in(const struct perfring_dwarf_unit *unit, const struct 
 static void take_names(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
 		       const char **linked, const char **name)
 {
-	if (perfring_dwarf_has(entry, PERFRING_DWARF_LINKAGE_NAME))
+	if (perfring__dwarf_has(entry, PERFRING_DWARF_LINKAGE_NAME))
 		*linked = name_in(unit, &entry->values[PERFRING_DWARF_LINKAGE_NAME]);
-	if (!*name && perfring_dwarf_has(entry, PERFRING_DWARF_NAME))
+	if (!*name && perfring__dwarf_has(entry, PERFRING_DWARF_NAME))
 		*name = name_in(unit, &entry->values[PERFRING_DWARF_NAME]);
 }
 
@@ -804,13 +804,14 @@ static void take_names(const struct perfring_dwarf_unit *unit, const struct perf
 static struct perfring_dwarf_unit *origin_of(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
 					     uint64_t *at)
 {
-	enum perfring_dwarf_slot slot =
-		perfring_dwarf_has(entry, PERFRING_DWARF_ORIGIN) ? PERFRING_DWARF_ORIGIN : PERFRING_DWARF_SPECIFICATION;
+	enum perfring_dwarf_slot slot = perfring__dwarf_has(entry, PERFRING_DWARF_ORIGIN)
+						? PERFRING_DWARF_ORIGIN
+						: PERFRING_DWARF_SPECIFICATION;
 
-	return perfring_dwarf_has(entry, slot) ? follow(unit, &entry->values[slot], at) : NULL;
+	return perfring__dwarf_has(entry, slot) ? follow(unit, &entry->values[slot], at) : NULL;
 }
 
-const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at)
+const char *perfring__dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at)
 {
 	struct perfring_dwarf_named *named =
 		&unit->file->named[at * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PERFRING_DWARF_NAMED - 1)];
@@ -820,7 +821,7 @@ const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at)
 	if (named->at == at)
 		return named->name;
 	named->at = at;
-	for (int i = 0; i < LINKS_MAX && unit && !linked && perfring_dwarf_read(unit, at, &entry); i++) {
+	for (int i = 0; i < LINKS_MAX && unit && !linked && perfring__dwarf_read(unit, at, &entry); i++) {
 		take_names(unit, &entry, &linked, &name);
 		unit = origin_of(unit, &entry, &at);
 	}
@@ -828,10 +829,10 @@ const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at)
 	return named->name;
 }
 
-uint64_t perfring_dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry)
+uint64_t perfring__dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry)
 {
 	const struct perfring_dwarf_value *origin = &entry->values[PERFRING_DWARF_ORIGIN];
-	bool is_near = perfring_dwarf_has(entry, PERFRING_DWARF_ORIGIN) && origin->form >= FORM_REF1 &&
+	bool is_near = perfring__dwarf_has(entry, PERFRING_DWARF_ORIGIN) && origin->form >= FORM_REF1 &&
 		       origin->form <= FORM_REF_UDATA && origin->number < unit->end - unit->at;
 
 	return is_near ? unit->at + origin->number : entry->at;
@@ -850,16 +851,16 @@ static bool take_header(struct perfring_dwarf_bytes *bytes, struct perfring_dwar
 {
 	uint64_t type = UNIT_COMPILE;
 
-	unit->version = (uint8_t)perfring_dwarf_take(bytes, 2);
+	unit->version = (uint8_t)perfring__dwarf_take(bytes, 2);
 	if (unit->version == 5) {
-		type = perfring_dwarf_take(bytes, 1);
-		unit->address_size = (uint8_t)perfring_dwarf_take(bytes, 1);
+		type = perfring__dwarf_take(bytes, 1);
+		unit->address_size = (uint8_t)perfring__dwarf_take(bytes, 1);
 	}
-	unit->abbreviations = perfring_dwarf_take(bytes, unit->offset_size);
+	unit->abbreviations = perfring__dwarf_take(bytes, unit->offset_size);
 	if (unit->version < 5)
-		unit->address_size = (uint8_t)perfring_dwarf_take(bytes, 1);
+		unit->address_size = (uint8_t)perfring__dwarf_take(bytes, 1);
 	if (type == UNIT_SKELETON)
-		perfring_dwarf_skip(bytes, 8);
+		perfring__dwarf_skip(bytes, 8);
 	return !bytes->is_short && unit->version >= 2 && unit->version <= 5 &&
 	       (unit->address_size == 4 || unit->address_size == 8) &&
 	       (type == UNIT_COMPILE || type == UNIT_PARTIAL || type == UNIT_SKELETON);
@@ -871,9 +872,9 @@ static bool take_first(struct perfring_dwarf_unit *unit, struct perfring_dwarf_b
 {
 	struct perfring_dwarf_file *file = unit->file;
 	struct perfring_dwarf_bytes abbreviations =
-		perfring_dwarf_bytes_at(file, PERFRING_DWARF_ABBREV, unit->abbreviations);
+		perfring__dwarf_bytes_at(file, PERFRING_DWARF_ABBREV, unit->abbreviations);
 	struct perfring_dwarf_table *table = file->scratch ? file->scratch : (file->scratch = open_table(unit));
-	uint64_t code = perfring_dwarf_leb(bytes);
+	uint64_t code = perfring__dwarf_leb(bytes);
 
 	if (!table)
 		return false;
@@ -890,25 +891,25 @@ static bool take_first(struct perfring_dwarf_unit *unit, struct perfring_dwarf_b
 
 static uint64_t number_of(const struct perfring_dwarf_entry *entry, enum perfring_dwarf_slot slot)
 {
-	return perfring_dwarf_has(entry, slot) ? entry->values[slot].number : 0;
+	return perfring__dwarf_has(entry, slot) ? entry->values[slot].number : 0;
 }
 
 static void set_bases(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *first)
 {
-	unit->has_lines = perfring_dwarf_has(first, PERFRING_DWARF_LINES);
+	unit->has_lines = perfring__dwarf_has(first, PERFRING_DWARF_LINES);
 	unit->lines = number_of(first, PERFRING_DWARF_LINES);
 	unit->strings = number_of(first, PERFRING_DWARF_STRINGS_BASE);
 	unit->addresses = number_of(first, PERFRING_DWARF_ADDRESSES_BASE);
 	unit->lists = number_of(first, PERFRING_DWARF_LISTS_BASE);
-	if (perfring_dwarf_has(first, PERFRING_DWARF_FOLDER))
+	if (perfring__dwarf_has(first, PERFRING_DWARF_FOLDER))
 		unit->folder = first->values[PERFRING_DWARF_FOLDER];
 	if (unit->folder.form == FORM_STRING)
-		unit->folder.number = (uintptr_t)perfring_dwarf_keep(unit->file, PERFRING_DWARF_INFO,
-								     (const char *)(uintptr_t)unit->folder.number);
-	if ((!perfring_dwarf_has(first, PERFRING_DWARF_LOW) ||
-	     !perfring_dwarf_address(unit, &first->values[PERFRING_DWARF_LOW], &unit->base)) &&
-	    perfring_dwarf_has(first, PERFRING_DWARF_ENTRY))
-		perfring_dwarf_address(unit, &first->values[PERFRING_DWARF_ENTRY], &unit->base);
+		unit->folder.number = (uintptr_t)perfring__dwarf_keep(unit->file, PERFRING_DWARF_INFO,
+								      (const char *)(uintptr_t)unit->folder.number);
+	if ((!perfring__dwarf_has(first, PERFRING_DWARF_LOW) ||
+	     !perfring__dwarf_address(unit, &first->values[PERFRING_DWARF_LOW], &unit->base)) &&
+	    perfring__dwarf_has(first, PERFRING_DWARF_ENTRY))
+		perfring__dwarf_address(unit, &first->values[PERFRING_DWARF_ENTRY], &unit->base);
 }
 
 /* Reads the header and the first entry of a unit, of which `size` bytes are there. */
@@ -917,7 +918,7 @@ static bool read_first(struct perfring_dwarf_unit *unit, uint64_t size, struct p
 	struct perfring_dwarf_bytes bytes = {unit->bytes, unit->bytes + size, unit->file->is_big, false};
 	uint64_t length;
 
-	perfring_dwarf_take_length(&bytes, &length);
+	perfring__dwarf_take_length(&bytes, &length);
 	if (!take_header(&bytes, unit))
 		return false;
 	first->at = unit->first = unit->at + (uint64_t)(bytes.at - unit->bytes);
@@ -937,7 +938,7 @@ static bool read_first_slow(struct perfring_dwarf_unit *unit, struct perfring_dw
 	unit->file->memory->is_short = unit->file->memory->is_short || !whole;
 	unit->bytes = whole;
 	is_read = whole &&
-		  perfring_dwarf_read_part(unit->file, PERFRING_DWARF_INFO, unit->at, whole, (size_t)size) == size &&
+		  perfring__dwarf_read_part(unit->file, PERFRING_DWARF_INFO, unit->at, whole, (size_t)size) == size &&
 		  read_first(unit, size, first);
 	free(whole);
 	return is_read;
@@ -947,7 +948,7 @@ enum {
 	FIRST = 4096, /* bytes of a unit that is left in the file, which mostly have its first entry */
 };
 
-bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first)
+bool perfring__dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first)
 {
 	const struct perfring_dwarf_section *section = &file->sections[PERFRING_DWARF_INFO];
 	unsigned char some[FIRST];
@@ -960,9 +961,9 @@ bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_
 
 		unit.bytes = section->is_left ? some : section->bytes + unit.at;
 		if (section->is_left)
-			size = perfring_dwarf_read_part(file, PERFRING_DWARF_INFO, unit.at, some, sizeof(some));
+			size = perfring__dwarf_read_part(file, PERFRING_DWARF_INFO, unit.at, some, sizeof(some));
 		bytes = (struct perfring_dwarf_bytes){unit.bytes, unit.bytes + size, file->is_big, false};
-		unit.offset_size = (uint8_t)perfring_dwarf_take_length(&bytes, &length);
+		unit.offset_size = (uint8_t)perfring__dwarf_take_length(&bytes, &length);
 		left -= (uint64_t)(bytes.at - unit.bytes);
 		if (!unit.offset_size || length > left)
 			break;
@@ -971,7 +972,7 @@ bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_
 		if (!read_first(&unit, size, first) && (size == unit.end - unit.at || !read_first_slow(&unit, first)))
 			continue;
 		unit.bytes = section->is_left ? NULL : section->bytes + unit.at;
-		if (!perfring_dwarf_grow(file->memory, &file->units, file->count, &file->capacity, sizeof(unit)))
+		if (!perfring__dwarf_grow(file->memory, &file->units, file->count, &file->capacity, sizeof(unit)))
 			break;
 		file->units[file->count++] = unit;
 		return true;
@@ -982,7 +983,7 @@ bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_
 	return false;
 }
 
-void perfring_dwarf_free_units(struct perfring_dwarf_file *file)
+void perfring__dwarf_free_units(struct perfring_dwarf_file *file)
 {
 	for (int i = 0; i < PERFRING_DWARF_TABLE_PLACES; i++)
 		for (struct perfring_dwarf_table *table = file->tables[i], *next; table; table = next) {
@@ -990,5 +991,5 @@ void perfring_dwarf_free_units(struct perfring_dwarf_file *file)
 			free_table(file->memory, table);
 		}
 	free_table(file->memory, file->scratch);
-	perfring_dwarf_free(file->memory, file->units, file->capacity, sizeof(*file->units));
+	perfring__dwarf_free(file->memory, file->units, file->capacity, sizeof(*file->units));
 }

@@ -25,22 +25,22 @@ struct perfring_dwarf_texts {
 	char bytes[];
 };
 
-void perfring_dwarf_memory_open(struct perfring_dwarf_memory *memory)
+void perfring__dwarf_memory_open(struct perfring_dwarf_memory *memory)
 {
 	/* as much again for blocks that were left when an array grew, and for sizes that are powers of two */
 	uint64_t size = 4 * PERFRING_LIMIT_LINES;
 
-	memory->at = perfring_dwarf_space_open(&memory->space, size);
+	memory->at = perfring__dwarf_space_open(&memory->space, size);
 	memory->end = memory->at ? memory->at + size : NULL;
 }
 
-void perfring_dwarf_memory_close(struct perfring_dwarf_memory *memory)
+void perfring__dwarf_memory_close(struct perfring_dwarf_memory *memory)
 {
 	for (struct perfring_dwarf_texts *texts = memory->texts, *next; texts && !memory->at; texts = next) {
 		next = texts->next;
 		free(texts);
 	}
-	perfring_dwarf_space_close(&memory->space);
+	perfring__dwarf_space_close(&memory->space);
 	*memory = (struct perfring_dwarf_memory){.bytes = 0};
 }
 
@@ -78,7 +78,7 @@ static void put_block(struct perfring_dwarf_memory *memory, void *memory_of_it, 
 	memory->free[class] = block;
 }
 
-void perfring_dwarf_free(struct perfring_dwarf_memory *memory, void *array, uint32_t capacity, size_t size)
+void perfring__dwarf_free(struct perfring_dwarf_memory *memory, void *array, uint32_t capacity, size_t size)
 {
 	if (!array)
 		return;
@@ -107,13 +107,13 @@ static int double_in_space(struct perfring_dwarf_memory *memory, void *array, ui
 	return 0;
 }
 
-bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size)
+bool perfring__dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size)
 {
 	uint32_t before = *capacity;
 
 	if (memory->bytes > PERFRING_LIMIT_LINES ||
 	    (memory->at ? double_in_space(memory, array, capacity, size)
-			: perfring_os_array_grow(array, before, capacity, size))) {
+			: perfring__os_array_grow(array, before, capacity, size))) {
 		memory->is_short = memory->is_short || memory->bytes <= PERFRING_LIMIT_LINES;
 		return false;
 	}
@@ -121,7 +121,7 @@ bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array,
 	return true;
 }
 
-char *perfring_dwarf_text_space(struct perfring_dwarf_memory *memory, size_t size)
+char *perfring__dwarf_text_space(struct perfring_dwarf_memory *memory, size_t size)
 {
 	struct perfring_dwarf_texts *texts = memory->texts;
 	size_t space = size < TEXTS - sizeof(*texts) ? TEXTS - sizeof(*texts) : size;

@@ -24,7 +24,7 @@ enum {
 	ROUND = 64 << 10,      /* sizes of memory for parts are multiples */
 };
 
-unsigned char *perfring_dwarf_space_open(struct perfring_dwarf_space *space, uint64_t size)
+unsigned char *perfring__dwarf_space_open(struct perfring_dwarf_space *space, uint64_t size)
 {
 	uintptr_t start;
 
@@ -36,18 +36,19 @@ unsigned char *perfring_dwarf_space_open(struct perfring_dwarf_space *space, uin
 		return NULL;
 	}
 	start = ((uintptr_t)space->map + PERFRING_OS_HUGE_PAGE - 1) & ~(uintptr_t)(PERFRING_OS_HUGE_PAGE - 1);
-	perfring_os_use_huge_pages((void *)start, ((size_t)size + PERFRING_OS_HUGE_PAGE - 1) & ~(size_t)(PERFRING_OS_HUGE_PAGE - 1));
+	perfring__os_use_huge_pages((void *)start,
+				    ((size_t)size + PERFRING_OS_HUGE_PAGE - 1) & ~(size_t)(PERFRING_OS_HUGE_PAGE - 1));
 	return (unsigned char *)start;
 }
 
-void perfring_dwarf_space_close(struct perfring_dwarf_space *space)
+void perfring__dwarf_space_close(struct perfring_dwarf_space *space)
 {
 	if (space->map)
 		munmap(space->map, space->size);
 	space->map = NULL;
 }
 
-bool perfring_dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd)
+bool perfring__dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd)
 {
 	struct stat status;
 	int own = fstat(fd, &status) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -59,12 +60,12 @@ bool perfring_dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd)
 	return true;
 }
 
-void perfring_dwarf_parts_renew(struct perfring_dwarf_parts *parts)
+void perfring__dwarf_parts_renew(struct perfring_dwarf_parts *parts)
 {
 	parts->is_checked = false;
 }
 
-/* Whether the file is what it was; it is looked at once after each perfring_dwarf_parts_renew. */
+/* Whether the file is what it was; it is looked at once after each perfring__dwarf_parts_renew. */
 static bool is_unchanged(struct perfring_dwarf_parts *parts)
 {
 	struct stat status;
@@ -76,27 +77,27 @@ static bool is_unchanged(struct perfring_dwarf_parts *parts)
 	return !parts->has_changed;
 }
 
-bool perfring_dwarf_section_leave(struct perfring_dwarf_section *section, uint64_t from, uint64_t size)
+bool perfring__dwarf_section_leave(struct perfring_dwarf_section *section, uint64_t from, uint64_t size)
 {
 	*section = (struct perfring_dwarf_section){.size = size, .from = from, .is_left = true};
 	section->loaded = calloc((size_t)(size / CHUNK / 8) + 1, 1);
-	section->bytes = section->loaded ? perfring_dwarf_space_open(&section->space, size) : NULL;
+	section->bytes = section->loaded ? perfring__dwarf_space_open(&section->space, size) : NULL;
 	if (!section->bytes)
-		perfring_dwarf_section_close(section);
+		perfring__dwarf_section_close(section);
 	return section->bytes;
 }
 
-void perfring_dwarf_section_close(struct perfring_dwarf_section *section)
+void perfring__dwarf_section_close(struct perfring_dwarf_section *section)
 {
 	if (!section->is_left)
 		free(section->bytes);
 	free(section->loaded);
-	perfring_dwarf_space_close(&section->space);
+	perfring__dwarf_space_close(&section->space);
 	*section = (struct perfring_dwarf_section){.size = 0};
 }
 
-uint64_t perfring_dwarf_read_part(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
-				  void *buffer, uint64_t size)
+uint64_t perfring__dwarf_read_part(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+				   void *buffer, uint64_t size)
 {
 	const struct perfring_dwarf_section *section = &file->sections[name];
 	uint64_t done = 0;
@@ -118,8 +119,8 @@ uint64_t perfring_dwarf_read_part(struct perfring_dwarf_file *file, enum perfrin
 }
 
 /* The chunks that are missing are read, those that follow one another at once. */
-bool perfring_dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
-			      uint64_t size)
+bool perfring__dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+			       uint64_t size)
 {
 	struct perfring_dwarf_section *section = &file->sections[name];
 	uint64_t first = at / CHUNK, end, i, next;
@@ -136,7 +137,7 @@ bool perfring_dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dw
 		while (next < end && !(section->loaded[next / 8] >> next % 8 & 1))
 			next++;
 		to = next * CHUNK < section->size ? next * CHUNK : section->size;
-		if (perfring_dwarf_read_part(file, name, from, section->bytes + from, to - from) < to - from)
+		if (perfring__dwarf_read_part(file, name, from, section->bytes + from, to - from) < to - from)
 			return false;
 		for (uint64_t j = i; j < next; j++)
 			section->loaded[j / 8] |= (uint8_t)(1 << j % 8);
@@ -146,7 +147,7 @@ bool perfring_dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dw
 
 /* ---- memory for parts ---- */
 
-unsigned char *perfring_dwarf_space_take(struct perfring_dwarf_parts *parts, uint64_t size, uint64_t *space)
+unsigned char *perfring__dwarf_space_take(struct perfring_dwarf_parts *parts, uint64_t size, uint64_t *space)
 {
 	unsigned char *bytes;
 
@@ -162,11 +163,11 @@ unsigned char *perfring_dwarf_space_take(struct perfring_dwarf_parts *parts, uin
 	bytes = mmap(NULL, (size_t)*space, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (bytes == MAP_FAILED)
 		return NULL;
-	perfring_os_use_huge_pages(bytes, (size_t)*space);
+	perfring__os_use_huge_pages(bytes, (size_t)*space);
 	return bytes;
 }
 
-void perfring_dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned char *bytes, uint64_t space)
+void perfring__dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned char *bytes, uint64_t space)
 {
 	for (int i = 0; i < 2 && bytes; i++)
 		if (!parts->spares[i].bytes) {
@@ -180,7 +181,7 @@ void perfring_dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned ch
 
 /* ---- units ---- */
 
-void perfring_dwarf_unit_rest(struct perfring_dwarf_unit *unit)
+void perfring__dwarf_unit_rest(struct perfring_dwarf_unit *unit)
 {
 	struct perfring_dwarf_parts *parts = &unit->file->parts;
 	struct perfring_dwarf_unit *older = NULL;
@@ -193,12 +194,12 @@ void perfring_dwarf_unit_rest(struct perfring_dwarf_unit *unit)
 	if (parts->newest == unit)
 		parts->newest = older;
 	parts->held -= unit->end - unit->at;
-	perfring_dwarf_space_return(parts, unit->bytes, unit->space);
+	perfring__dwarf_space_return(parts, unit->bytes, unit->space);
 	unit->bytes = NULL;
 	unit->newer = NULL;
 }
 
-bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit)
+bool perfring__dwarf_unit_load_slow(struct perfring_dwarf_unit *unit)
 {
 	struct perfring_dwarf_file *file = unit->file;
 	struct perfring_dwarf_parts *parts = &file->parts;
@@ -213,14 +214,14 @@ bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit)
 		parts->kept *= 2;
 	}
 	while (parts->oldest && parts->held + size > parts->kept)
-		perfring_dwarf_unit_rest(parts->oldest);
-	unit->bytes = perfring_dwarf_space_take(parts, size, &unit->space);
+		perfring__dwarf_unit_rest(parts->oldest);
+	unit->bytes = perfring__dwarf_space_take(parts, size, &unit->space);
 	if (!unit->bytes) {
 		file->memory->is_short = true;
 		return false;
 	}
-	if (perfring_dwarf_read_part(file, PERFRING_DWARF_INFO, unit->at, unit->bytes, size) < size) {
-		perfring_dwarf_space_return(parts, unit->bytes, unit->space);
+	if (perfring__dwarf_read_part(file, PERFRING_DWARF_INFO, unit->at, unit->bytes, size) < size) {
+		perfring__dwarf_space_return(parts, unit->bytes, unit->space);
 		unit->bytes = NULL;
 		return false;
 	}
@@ -232,8 +233,8 @@ bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit)
 
 /* ---- texts ---- */
 
-const char *perfring_dwarf_keep(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
-				const char *text)
+const char *perfring__dwarf_keep(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+				 const char *text)
 {
 	size_t size;
 	char *kept;
@@ -241,7 +242,7 @@ const char *perfring_dwarf_keep(struct perfring_dwarf_file *file, enum perfring_
 	if (!text || !file->sections[name].is_left)
 		return text;
 	size = strnlen(text, PERFRING_LIMIT_NAME + 1) + 1;
-	kept = size <= PERFRING_LIMIT_NAME + 1 ? perfring_dwarf_text_space(file->memory, size) : NULL;
+	kept = size <= PERFRING_LIMIT_NAME + 1 ? perfring__dwarf_text_space(file->memory, size) : NULL;
 	return kept ? memcpy(kept, text, size) : NULL;
 }
 
@@ -276,7 +277,7 @@ static uint64_t end_of(const struct window *window, const char *const *places, u
 /* Reads bytes into a window, and a NUL after the section's last.  Returns the first NUL in them, or NULL. */
 static const char *read_window(struct window *window, uint64_t from, uint64_t end)
 {
-	uint64_t got = perfring_dwarf_read_part(window->file, window->name, from, window->bytes, end - from);
+	uint64_t got = perfring__dwarf_read_part(window->file, window->name, from, window->bytes, end - from);
 
 	if (from + got == window->file->sections[window->name].size)
 		window->bytes[got++] = 0;
@@ -305,33 +306,33 @@ static void read_texts(struct window *window, const char *const *places, uint32_
 	}
 }
 
-void perfring_dwarf_read_texts(struct perfring_dwarf_file *file, const char *const *places, uint32_t count,
-			       void (*take)(void *to, const char *place, const char *text), void *to)
+void perfring__dwarf_read_texts(struct perfring_dwarf_file *file, const char *const *places, uint32_t count,
+				void (*take)(void *to, const char *place, const char *text), void *to)
 {
 	uint64_t space;
-	char *bytes = (char *)perfring_dwarf_space_take(&file->parts, CHUNK + 1, &space);
+	char *bytes = (char *)perfring__dwarf_space_take(&file->parts, CHUNK + 1, &space);
 
 	file->memory->is_short = file->memory->is_short || !bytes;
 	for (uint32_t i = 0, next; i < count && bytes; i = next) {
 		struct window window = {.file = file, .bytes = bytes, .name = PERFRING_DWARF_STR};
 
-		if (!perfring_dwarf_is_in(file, PERFRING_DWARF_STR, places[i]))
+		if (!perfring__dwarf_is_in(file, PERFRING_DWARF_STR, places[i]))
 			window.name = PERFRING_DWARF_INFO;
-		for (next = i + 1; next < count && perfring_dwarf_is_in(file, window.name, places[next]); next++)
+		for (next = i + 1; next < count && perfring__dwarf_is_in(file, window.name, places[next]); next++)
 			;
 		read_texts(&window, places + i, next - i, take, to);
 	}
-	perfring_dwarf_space_return(&file->parts, (unsigned char *)bytes, space);
+	perfring__dwarf_space_return(&file->parts, (unsigned char *)bytes, space);
 }
 
 /* ---- all of it ---- */
 
-void perfring_dwarf_parts_close(struct perfring_dwarf_parts *parts)
+void perfring__dwarf_parts_close(struct perfring_dwarf_parts *parts)
 {
 	if (!parts->is_open)
 		return;
 	while (parts->oldest)
-		perfring_dwarf_unit_rest(parts->oldest);
+		perfring__dwarf_unit_rest(parts->oldest);
 	for (int i = 0; i < 2; i++)
 		if (parts->spares[i].bytes)
 			munmap(parts->spares[i].bytes, (size_t)parts->spares[i].space);

@@ -32,8 +32,9 @@ static bool address_at(const struct perfring_dwarf_unit *unit, uint64_t number, 
 
 	if (number > unit->file->sections[PERFRING_DWARF_ADDR].size)
 		return false;
-	bytes = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_ADDR, unit->addresses + number * unit->address_size);
-	*address = perfring_dwarf_take(&bytes, unit->address_size);
+	bytes = perfring__dwarf_bytes_at(unit->file, PERFRING_DWARF_ADDR,
+					 unit->addresses + number * unit->address_size);
+	*address = perfring__dwarf_take(&bytes, unit->address_size);
 	return !bytes.is_short;
 }
 
@@ -42,8 +43,8 @@ static bool is_address(uint8_t form)
 	return form == FORM_ADDR || form == FORM_ADDRX || (form >= FORM_ADDRX1 && form <= FORM_ADDRX4);
 }
 
-bool perfring_dwarf_address(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
-			    uint64_t *address)
+bool perfring__dwarf_address(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
+			     uint64_t *address)
 {
 	if (!is_address(value->form))
 		return false;
@@ -57,11 +58,11 @@ static bool take_own(struct perfring_dwarf_ranges *ranges, const struct perfring
 {
 	const struct perfring_dwarf_value *high = &entry->values[PERFRING_DWARF_HIGH];
 
-	if (!perfring_dwarf_has(entry, PERFRING_DWARF_LOW) || !perfring_dwarf_has(entry, PERFRING_DWARF_HIGH) ||
-	    !perfring_dwarf_address(ranges->unit, &entry->values[PERFRING_DWARF_LOW], &ranges->start))
+	if (!perfring__dwarf_has(entry, PERFRING_DWARF_LOW) || !perfring__dwarf_has(entry, PERFRING_DWARF_HIGH) ||
+	    !perfring__dwarf_address(ranges->unit, &entry->values[PERFRING_DWARF_LOW], &ranges->start))
 		return false;
 	if (is_address(high->form))
-		return perfring_dwarf_address(ranges->unit, high, &ranges->end);
+		return perfring__dwarf_address(ranges->unit, high, &ranges->end);
 	ranges->end = ranges->start + high->number;
 	return true;
 }
@@ -74,13 +75,13 @@ static uint64_t list_at(const struct perfring_dwarf_unit *unit, uint64_t number)
 
 	if (number > unit->file->sections[PERFRING_DWARF_RNGLISTS].size)
 		return UINT64_MAX;
-	bytes = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_RNGLISTS, unit->lists + number * unit->offset_size);
-	at = perfring_dwarf_take(&bytes, unit->offset_size);
+	bytes = perfring__dwarf_bytes_at(unit->file, PERFRING_DWARF_RNGLISTS, unit->lists + number * unit->offset_size);
+	at = perfring__dwarf_take(&bytes, unit->offset_size);
 	return bytes.is_short ? UINT64_MAX : unit->lists + at;
 }
 
-void perfring_dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const struct perfring_dwarf_unit *unit,
-				 const struct perfring_dwarf_entry *entry)
+void perfring__dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const struct perfring_dwarf_unit *unit,
+				  const struct perfring_dwarf_entry *entry)
 {
 	const struct perfring_dwarf_value *list = &entry->values[PERFRING_DWARF_LIST];
 
@@ -88,10 +89,10 @@ void perfring_dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const str
 	ranges->kind = PERFRING_DWARF_NO_RANGES;
 	if (take_own(ranges, entry)) {
 		ranges->kind = PERFRING_DWARF_ONE_RANGE;
-	} else if (perfring_dwarf_has(entry, PERFRING_DWARF_LIST)) {
+	} else if (perfring__dwarf_has(entry, PERFRING_DWARF_LIST)) {
 		ranges->base = unit->base;
 		ranges->kind = unit->version < 5 ? PERFRING_DWARF_LIST_4 : PERFRING_DWARF_LIST_5;
-		ranges->bytes = perfring_dwarf_bytes_at(
+		ranges->bytes = perfring__dwarf_bytes_at(
 			unit->file, unit->version < 5 ? PERFRING_DWARF_RANGES : PERFRING_DWARF_RNGLISTS,
 			list->form == FORM_RNGLISTX ? list_at(unit, list->number) : list->number);
 	}
@@ -101,7 +102,7 @@ static bool next_of_4(struct perfring_dwarf_ranges *ranges)
 {
 	const unsigned size = ranges->unit->address_size;
 	const uint64_t highest = size == 8 ? UINT64_MAX : UINT32_MAX;
-	uint64_t start = perfring_dwarf_take(&ranges->bytes, size), end = perfring_dwarf_take(&ranges->bytes, size);
+	uint64_t start = perfring__dwarf_take(&ranges->bytes, size), end = perfring__dwarf_take(&ranges->bytes, size);
 
 	if (ranges->bytes.is_short || (!start && !end))
 		return false;
@@ -122,32 +123,32 @@ static bool next_of_5(struct perfring_dwarf_ranges *ranges)
 	bool is_known = true;
 
 	ranges->start = ranges->end = 0;
-	switch (perfring_dwarf_take(bytes, 1)) {
+	switch (perfring__dwarf_take(bytes, 1)) {
 	case BASE_ADDRESSX:
-		is_known = address_at(unit, perfring_dwarf_leb(bytes), &ranges->base);
+		is_known = address_at(unit, perfring__dwarf_leb(bytes), &ranges->base);
 		break;
 	case STARTX_ENDX:
-		is_known = address_at(unit, perfring_dwarf_leb(bytes), &ranges->start) &&
-			   address_at(unit, perfring_dwarf_leb(bytes), &ranges->end);
+		is_known = address_at(unit, perfring__dwarf_leb(bytes), &ranges->start) &&
+			   address_at(unit, perfring__dwarf_leb(bytes), &ranges->end);
 		break;
 	case STARTX_LENGTH:
-		is_known = address_at(unit, perfring_dwarf_leb(bytes), &ranges->start);
-		ranges->end = ranges->start + perfring_dwarf_leb(bytes);
+		is_known = address_at(unit, perfring__dwarf_leb(bytes), &ranges->start);
+		ranges->end = ranges->start + perfring__dwarf_leb(bytes);
 		break;
 	case OFFSET_PAIR:
-		ranges->start = ranges->base + perfring_dwarf_leb(bytes);
-		ranges->end = ranges->base + perfring_dwarf_leb(bytes);
+		ranges->start = ranges->base + perfring__dwarf_leb(bytes);
+		ranges->end = ranges->base + perfring__dwarf_leb(bytes);
 		break;
 	case BASE_ADDRESS:
-		ranges->base = perfring_dwarf_take(bytes, unit->address_size);
+		ranges->base = perfring__dwarf_take(bytes, unit->address_size);
 		break;
 	case START_END:
-		ranges->start = perfring_dwarf_take(bytes, unit->address_size);
-		ranges->end = perfring_dwarf_take(bytes, unit->address_size);
+		ranges->start = perfring__dwarf_take(bytes, unit->address_size);
+		ranges->end = perfring__dwarf_take(bytes, unit->address_size);
 		break;
 	case START_LENGTH:
-		ranges->start = perfring_dwarf_take(bytes, unit->address_size);
-		ranges->end = ranges->start + perfring_dwarf_leb(bytes);
+		ranges->start = perfring__dwarf_take(bytes, unit->address_size);
+		ranges->end = ranges->start + perfring__dwarf_leb(bytes);
 		break;
 	default: /* END_OF_LIST, or not known */
 		return false;
@@ -155,7 +156,7 @@ static bool next_of_5(struct perfring_dwarf_ranges *ranges)
 	return is_known && !bytes->is_short;
 }
 
-bool perfring_dwarf_ranges_next(struct perfring_dwarf_ranges *ranges)
+bool perfring__dwarf_ranges_next(struct perfring_dwarf_ranges *ranges)
 {
 	switch (ranges->kind) {
 	case PERFRING_DWARF_ONE_RANGE:

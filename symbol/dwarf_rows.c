@@ -44,13 +44,13 @@ static const char *keep(const struct program *program, const char *name)
 {
 	bool is_in_table = program->part && (uintptr_t)name - (uintptr_t)program->part < program->size;
 
-	return is_in_table ? perfring_dwarf_keep(program->unit.file, PERFRING_DWARF_LINE, name) : name;
+	return is_in_table ? perfring__dwarf_keep(program->unit.file, PERFRING_DWARF_LINE, name) : name;
 }
 
 static bool add_folder(struct perfring_dwarf_rows *rows, const struct program *program, const char *name)
 {
-	if (!perfring_dwarf_grow(rows->memory, &rows->folders, rows->folder_count, &rows->folder_capacity,
-				 sizeof(*rows->folders)))
+	if (!perfring__dwarf_grow(rows->memory, &rows->folders, rows->folder_count, &rows->folder_capacity,
+				  sizeof(*rows->folders)))
 		return false;
 	rows->folders[rows->folder_count++] = keep(program, name);
 	return true;
@@ -58,8 +58,8 @@ static bool add_folder(struct perfring_dwarf_rows *rows, const struct program *p
 
 static bool add_file(struct perfring_dwarf_rows *rows, const struct program *program, const char *name, uint64_t folder)
 {
-	if (!perfring_dwarf_grow(rows->memory, &rows->files, rows->file_count, &rows->file_capacity,
-				 sizeof(*rows->files)))
+	if (!perfring__dwarf_grow(rows->memory, &rows->files, rows->file_count, &rows->file_capacity,
+				  sizeof(*rows->files)))
 		return false;
 	rows->files[rows->file_count++] = (struct perfring_dwarf_source){
 		keep(program, name), NULL, folder > UINT32_MAX ? UINT32_MAX : (uint32_t)folder};
@@ -70,14 +70,14 @@ static bool add_file(struct perfring_dwarf_rows *rows, const struct program *pro
 static bool take_file(struct perfring_dwarf_rows *rows, const struct program *program,
 		      struct perfring_dwarf_bytes *bytes)
 {
-	const char *name = perfring_dwarf_text(bytes);
+	const char *name = perfring__dwarf_text(bytes);
 	uint64_t folder;
 
 	if (!name || !*name)
 		return false;
-	folder = perfring_dwarf_leb(bytes);
-	perfring_dwarf_leb(bytes);
-	perfring_dwarf_leb(bytes);
+	folder = perfring__dwarf_leb(bytes);
+	perfring__dwarf_leb(bytes);
+	perfring__dwarf_leb(bytes);
 	return !bytes->is_short && add_file(rows, program, name, folder);
 }
 
@@ -87,10 +87,10 @@ static void take_lists(struct perfring_dwarf_rows *rows, const struct program *p
 {
 	const char *name;
 
-	if (!add_folder(rows, program, perfring_dwarf_string(&program->unit, &program->unit.folder)) ||
+	if (!add_folder(rows, program, perfring__dwarf_string(&program->unit, &program->unit.folder)) ||
 	    !add_file(rows, program, NULL, 0))
 		return;
-	while ((name = perfring_dwarf_text(bytes)) && *name)
+	while ((name = perfring__dwarf_text(bytes)) && *name)
 		if (!add_folder(rows, program, name))
 			return;
 	while (take_file(rows, program, bytes))
@@ -103,15 +103,15 @@ static void take_list(struct perfring_dwarf_rows *rows, const struct program *pr
 {
 	const struct perfring_dwarf_unit *unit = &program->unit;
 	struct perfring_dwarf_bytes formats, all = *bytes;
-	unsigned columns = (unsigned)perfring_dwarf_take(bytes, 1);
+	unsigned columns = (unsigned)perfring__dwarf_take(bytes, 1);
 	uint64_t count;
 
 	all = *bytes;
 	for (unsigned i = 0; i < 2 * columns; i++)
-		perfring_dwarf_leb(bytes);
-	count = perfring_dwarf_leb(bytes);
+		perfring__dwarf_leb(bytes);
+	count = perfring__dwarf_leb(bytes);
 	/* each takes a byte at least */
-	if (columns > COLUMNS_MAX || count > perfring_dwarf_left(bytes))
+	if (columns > COLUMNS_MAX || count > perfring__dwarf_left(bytes))
 		bytes->is_short = true;
 	for (uint64_t i = 0; i < count && !bytes->is_short; i++) {
 		struct perfring_dwarf_value name = {0, 0};
@@ -120,9 +120,9 @@ static void take_list(struct perfring_dwarf_rows *rows, const struct program *pr
 
 		formats = all;
 		for (unsigned j = 0; j < columns; j++) {
-			uint64_t what = perfring_dwarf_leb(&formats);
-			uint8_t form = perfring_dwarf_form_of(perfring_dwarf_leb(&formats), unit->offset_size);
-			uint64_t number = perfring_dwarf_take_value(unit, bytes, &form, UINT64_MAX);
+			uint64_t what = perfring__dwarf_leb(&formats);
+			uint8_t form = perfring__dwarf_form_of(perfring__dwarf_leb(&formats), unit->offset_size);
+			uint64_t number = perfring__dwarf_take_value(unit, bytes, &form, UINT64_MAX);
 
 			if (what == 1)
 				name = (struct perfring_dwarf_value){number, form};
@@ -130,8 +130,8 @@ static void take_list(struct perfring_dwarf_rows *rows, const struct program *pr
 				folder = number;
 		}
 		if (bytes->is_short || bytes->at == from ||
-		    !(are_files ? add_file(rows, program, perfring_dwarf_string(unit, &name), folder)
-				: add_folder(rows, program, perfring_dwarf_string(unit, &name))))
+		    !(are_files ? add_file(rows, program, perfring__dwarf_string(unit, &name), folder)
+				: add_folder(rows, program, perfring__dwarf_string(unit, &name))))
 			return;
 	}
 }
@@ -151,12 +151,13 @@ static int take_table(struct program *program)
 	left = section->size - unit->lines;
 	if (section->is_left) {
 		bytes.at = some;
-		bytes.end = some + perfring_dwarf_read_part(file, PERFRING_DWARF_LINE, unit->lines, some, sizeof(some));
+		bytes.end =
+			some + perfring__dwarf_read_part(file, PERFRING_DWARF_LINE, unit->lines, some, sizeof(some));
 	} else {
 		bytes.at = section->bytes + unit->lines;
 		bytes.end = bytes.at + left;
 	}
-	unit->offset_size = (uint8_t)perfring_dwarf_take_length(&bytes, &length);
+	unit->offset_size = (uint8_t)perfring__dwarf_take_length(&bytes, &length);
 	at = unit->offset_size == 8 ? 12 : 4;
 	if (!unit->offset_size || length > left - at)
 		return -ENODATA;
@@ -168,10 +169,10 @@ static int take_table(struct program *program)
 	file->rows_left -= length;
 	program->size = length;
 	if (section->is_left) {
-		program->part = perfring_dwarf_space_take(&file->parts, length, &program->space);
+		program->part = perfring__dwarf_space_take(&file->parts, length, &program->space);
 		file->memory->is_short = file->memory->is_short || !program->part;
-		if (!program->part || perfring_dwarf_read_part(file, PERFRING_DWARF_LINE, unit->lines + at,
-							       program->part, length) < length)
+		if (!program->part || perfring__dwarf_read_part(file, PERFRING_DWARF_LINE, unit->lines + at,
+								program->part, length) < length)
 			return -ENODATA;
 		bytes.at = program->part;
 	}
@@ -190,26 +191,26 @@ static int take_header(struct perfring_dwarf_rows *rows, struct program *program
 
 	if (error)
 		return error;
-	unit->version = (uint8_t)perfring_dwarf_take(bytes, 2);
+	unit->version = (uint8_t)perfring__dwarf_take(bytes, 2);
 	if (unit->version < 2 || unit->version > 5)
 		return -ENODATA;
 	if (unit->version == 5) {
-		unit->address_size = (uint8_t)perfring_dwarf_take(bytes, 1);
-		perfring_dwarf_skip(bytes, 1); /* of selectors of segments */
+		unit->address_size = (uint8_t)perfring__dwarf_take(bytes, 1);
+		perfring__dwarf_skip(bytes, 1); /* of selectors of segments */
 	}
-	length = perfring_dwarf_take(bytes, unit->offset_size);
-	if (bytes->is_short || length > perfring_dwarf_left(bytes))
+	length = perfring__dwarf_take(bytes, unit->offset_size);
+	if (bytes->is_short || length > perfring__dwarf_left(bytes))
 		return -ENODATA;
 	header = *bytes;
 	header.end = bytes->at += length;
-	program->least = (uint8_t)perfring_dwarf_take(&header, 1);
-	program->most = unit->version < 4 ? 1 : (uint8_t)perfring_dwarf_take(&header, 1);
-	perfring_dwarf_skip(&header, 1); /* whether rows are of statements */
-	program->base = (int8_t)perfring_dwarf_take(&header, 1);
-	program->range = (uint8_t)perfring_dwarf_take(&header, 1);
-	program->opcodes = (uint8_t)perfring_dwarf_take(&header, 1);
+	program->least = (uint8_t)perfring__dwarf_take(&header, 1);
+	program->most = unit->version < 4 ? 1 : (uint8_t)perfring__dwarf_take(&header, 1);
+	perfring__dwarf_skip(&header, 1); /* whether rows are of statements */
+	program->base = (int8_t)perfring__dwarf_take(&header, 1);
+	program->range = (uint8_t)perfring__dwarf_take(&header, 1);
+	program->opcodes = (uint8_t)perfring__dwarf_take(&header, 1);
 	program->lengths = header.at;
-	perfring_dwarf_skip(&header, program->opcodes ? program->opcodes - 1u : 0);
+	perfring__dwarf_skip(&header, program->opcodes ? program->opcodes - 1u : 0);
 	if (header.is_short || !program->range || !program->most || !program->opcodes)
 		return -ENODATA;
 	if (rows->has_files)
@@ -245,8 +246,8 @@ static void end_sequence(struct perfring_dwarf_rows *rows, struct program *progr
 /* Begins a sequence at the program's address.  Returns false without memory. */
 static bool begin_sequence(struct perfring_dwarf_rows *rows, struct program *program)
 {
-	if (!perfring_dwarf_grow(rows->memory, &rows->sequences, rows->sequence_count, &rows->sequence_capacity,
-				 sizeof(*rows->sequences)))
+	if (!perfring__dwarf_grow(rows->memory, &rows->sequences, rows->sequence_count, &rows->sequence_capacity,
+				  sizeof(*rows->sequences)))
 		return false;
 	rows->sequences[rows->sequence_count] =
 		(struct perfring_dwarf_sequence){.start = program->now.address, .first = rows->row_count};
@@ -270,7 +271,7 @@ static bool add_row(struct perfring_dwarf_rows *rows, struct program *program)
 		last = NULL;
 	}
 	if ((!last && !begin_sequence(rows, program)) ||
-	    !perfring_dwarf_grow(rows->memory, &rows->rows, rows->row_count, &rows->row_capacity, sizeof(row)))
+	    !perfring__dwarf_grow(rows->memory, &rows->rows, rows->row_count, &rows->row_capacity, sizeof(row)))
 		return false;
 	rows->rows[rows->row_count++] = row;
 	return true;
@@ -310,19 +311,19 @@ enum {
 static bool run_extended(struct perfring_dwarf_rows *rows, struct program *program)
 {
 	struct perfring_dwarf_bytes own = program->bytes;
-	uint64_t length = perfring_dwarf_leb(&own);
+	uint64_t length = perfring__dwarf_leb(&own);
 
-	if (own.is_short || length > perfring_dwarf_left(&own))
+	if (own.is_short || length > perfring__dwarf_left(&own))
 		return false;
 	own.end = program->bytes.at = own.at + length;
-	switch (perfring_dwarf_take(&own, 1)) {
+	switch (perfring__dwarf_take(&own, 1)) {
 	case END_SEQUENCE:
 		/* the last row may have a lower address than the register: addresses only ascend in a sequence */
 		end_sequence(rows, program, program->now.address);
 		program->now = at_first;
 		return true;
 	case SET_ADDRESS:
-		program->now.address = perfring_dwarf_take(&own, length > 8 ? 8 : (unsigned)length - 1);
+		program->now.address = perfring__dwarf_take(&own, length > 8 ? 8 : (unsigned)length - 1);
 		program->now.part = 0;
 		return true;
 	case DEFINE_FILE:
@@ -342,25 +343,25 @@ static inline void run_standard(const struct program *program, unsigned opcode, 
 
 	switch (opcode) {
 	case ADVANCE_PC:
-		advance(program, now, perfring_dwarf_leb(bytes));
+		advance(program, now, perfring__dwarf_leb(bytes));
 		break;
 	case ADVANCE_LINE:
-		now->line += (uint64_t)perfring_dwarf_leb_signed(bytes);
+		now->line += (uint64_t)perfring__dwarf_leb_signed(bytes);
 		break;
 	case SET_FILE:
-		number = perfring_dwarf_leb(bytes);
+		number = perfring__dwarf_leb(bytes);
 		now->file = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 		break;
 	case CONST_ADD_PC:
 		advance(program, now, (255u - program->opcodes) / program->range);
 		break;
 	case FIXED_ADVANCE_PC:
-		now->address += perfring_dwarf_take(bytes, 2);
+		now->address += perfring__dwarf_take(bytes, 2);
 		now->part = 0;
 		break;
 	default:
 		for (unsigned i = 0; i < program->lengths[opcode - 1]; i++)
-			perfring_dwarf_leb(bytes);
+			perfring__dwarf_leb(bytes);
 		break;
 	}
 }
@@ -428,7 +429,7 @@ static int compare_sequences(const void *a, const void *b)
 	return one->first < other->first ? -1 : one->first > other->first;
 }
 
-int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
+int perfring__dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
 {
 	struct program program = {.unit = *unit};
 	int error;
@@ -439,7 +440,7 @@ int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perf
 	error = take_header(rows, &program);
 	if (!error)
 		run(rows, &program);
-	perfring_dwarf_space_return(&unit->file->parts, program.part, program.space);
+	perfring__dwarf_space_return(&unit->file->parts, program.part, program.space);
 	rows->has_files = true;
 	rows->size = program.size;
 	if (rows->sequence_count)
@@ -447,12 +448,12 @@ int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perf
 	return error;
 }
 
-void perfring_dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
+void perfring__dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
 {
 	struct perfring_dwarf_memory *memory = unit->file->memory;
 
-	perfring_dwarf_free(memory, rows->rows, rows->row_capacity, sizeof(*rows->rows));
-	perfring_dwarf_free(memory, rows->sequences, rows->sequence_capacity, sizeof(*rows->sequences));
+	perfring__dwarf_free(memory, rows->rows, rows->row_capacity, sizeof(*rows->rows));
+	perfring__dwarf_free(memory, rows->sequences, rows->sequence_capacity, sizeof(*rows->sequences));
 	rows->rows = NULL;
 	rows->sequences = NULL;
 	rows->row_count = rows->row_capacity = rows->sequence_count = rows->sequence_capacity = 0;
@@ -460,13 +461,13 @@ void perfring_dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct per
 	rows->size = 0;
 }
 
-void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
+void perfring__dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
 {
 	struct perfring_dwarf_memory *memory = unit->file->memory;
 
-	perfring_dwarf_rows_rest(rows, unit);
-	perfring_dwarf_free(memory, rows->files, rows->file_capacity, sizeof(*rows->files));
-	perfring_dwarf_free(memory, rows->folders, rows->folder_capacity, sizeof(*rows->folders));
+	perfring__dwarf_rows_rest(rows, unit);
+	perfring__dwarf_free(memory, rows->files, rows->file_capacity, sizeof(*rows->files));
+	perfring__dwarf_free(memory, rows->folders, rows->folder_capacity, sizeof(*rows->folders));
 }
 
 /* ---- looking up ---- */
@@ -492,7 +493,7 @@ static uint32_t guess(const struct perfring_dwarf_row *rows, const struct perfri
 	return at - sequence->first > step ? at - step : sequence->first;
 }
 
-const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address)
+const struct perfring_dwarf_row *perfring__dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address)
 {
 	const struct perfring_dwarf_sequence *sequence;
 	uint32_t low = 0, high = rows->sequence_count;
@@ -520,7 +521,7 @@ const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_
 	return &rows->rows[low];
 }
 
-const char *perfring_dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t number)
+const char *perfring__dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t number)
 {
 	struct perfring_dwarf_source *file = number < rows->file_count ? &rows->files[number] : NULL;
 	const char *folder = file && file->folder < rows->folder_count ? rows->folders[file->folder] : NULL;
@@ -534,7 +535,7 @@ const char *perfring_dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t 
 	size = strnlen(file->name, PERFRING_LIMIT_NAME);
 	if (folder_size + size + 2 > PERFRING_LIMIT_NAME)
 		return file->name;
-	file->path = perfring_dwarf_text_space(rows->memory, folder_size + size + 2);
+	file->path = perfring__dwarf_text_space(rows->memory, folder_size + size + 2);
 	if (!file->path)
 		return NULL;
 	memcpy(file->path, folder, folder_size);

@@ -23,8 +23,8 @@ enum {
 static const char *const names[PERFRING_DWARF_SECTIONS] = {"info",   "abbrev",   "line", "str",        "line_str",
 							   "ranges", "rnglists", "addr", "str_offsets"};
 
-struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
-						    enum perfring_dwarf_section_name name, uint64_t at)
+struct perfring_dwarf_bytes perfring__dwarf_bytes_at(const struct perfring_dwarf_file *file,
+						     enum perfring_dwarf_section_name name, uint64_t at)
 {
 	const struct perfring_dwarf_section *section = &file->sections[name];
 	struct perfring_dwarf_bytes bytes = {.is_big = file->is_big};
@@ -51,7 +51,7 @@ static bool are_large(const struct perfring_elf_image *image)
 	uint64_t size = 0;
 
 	for (unsigned i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
-		const struct perfring_elf_section *header = perfring_elf_section_find(image, left[i]);
+		const struct perfring_elf_section *header = perfring__elf_section_find(image, left[i]);
 
 		if (header && is_plain(image, header))
 			size += header->size;
@@ -68,29 +68,29 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 	char text[32];
 
 	snprintf(text, sizeof(text), ".zdebug_%s", name);
-	header = perfring_elf_section_find(image, text);
+	header = perfring__elf_section_find(image, text);
 	if (!header) {
 		snprintf(text, sizeof(text), ".debug_%s", name);
-		header = perfring_elf_section_find(image, text);
+		header = perfring__elf_section_find(image, text);
 		if (header && may_be_left && is_plain(image, header) &&
-		    perfring_dwarf_section_leave(section, header->offset, header->size))
-			return perfring_elf_charge(image->budget, header->size);
+		    perfring__dwarf_section_leave(section, header->offset, header->size))
+			return perfring__elf_charge(image->budget, header->size);
 	}
-	return header ? perfring_packed_read(image, header, text[1] == 'z', &section->bytes, &section->size) : 0;
+	return header ? perfring__packed_read(image, header, text[1] == 'z', &section->bytes, &section->size) : 0;
 }
 
 /* The build id of the file with shared entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: the object
  * names no such file; -errno. */
 static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
-	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debugaltlink");
+	const struct perfring_elf_section *section = perfring__elf_section_find(image, ".gnu_debugaltlink");
 	int error, result = -ENODATA;
 	size_t length;
 	char *text;
 
 	if (!section)
 		return 0;
-	text = perfring_elf_section_read(image, section, &error);
+	text = perfring__elf_section_read(image, section, &error);
 	if (!text)
 		return error == -EINVAL ? -ENODATA : error;
 	length = strlen(text) + 1;
@@ -114,8 +114,8 @@ static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *f
 	struct perfring_elf_budget budget = {
 		.all_left = &left, .left = PERFRING_LIMIT_INFLATED, .bound = "1 GiB in sections of DWARF"};
 	struct perfring_elf_image image = {.budget = &budget, .fd = fd};
-	int error = perfring_elf_image_open(&image);
-	bool is_large = !error && are_large(&image) && perfring_dwarf_parts_open(&file->parts, fd);
+	int error = perfring__elf_image_open(&image);
+	bool is_large = !error && are_large(&image) && perfring__dwarf_parts_open(&file->parts, fd);
 
 	file->is_big = image.header[EI_DATA] == ELFDATA2MSB;
 	for (int i = 0; !error && i < PERFRING_DWARF_SECTIONS; i++)
@@ -123,11 +123,11 @@ static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *f
 			&image, names[i], &file->sections[i],
 			is_large && (i == PERFRING_DWARF_INFO || i == PERFRING_DWARF_LINE || i == PERFRING_DWARF_STR));
 	if (!error) {
-		ids->own_size = (int)perfring_elf_build_id_of(&image, ids->own_id);
+		ids->own_size = (int)perfring__elf_build_id_of(&image, ids->own_id);
 		ids->link_size = link_of(&image, ids->link);
 		error = ids->link_size < 0 ? ids->link_size : 0;
 	}
-	perfring_elf_image_close(&image);
+	perfring__elf_image_close(&image);
 	if (error == -E2BIG)
 		dwarf->exceeded = budget.exceeded;
 	file->rows_left = TABLE_RUNS * file->sections[PERFRING_DWARF_LINE].size;
@@ -138,11 +138,11 @@ static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *f
 
 static void close_file(struct perfring_dwarf_file *file)
 {
-	perfring_dwarf_parts_close(&file->parts);
+	perfring__dwarf_parts_close(&file->parts);
 	if (file->memory)
-		perfring_dwarf_free_units(file);
+		perfring__dwarf_free_units(file);
 	for (int i = 0; i < PERFRING_DWARF_SECTIONS; i++)
-		perfring_dwarf_section_close(&file->sections[i]);
+		perfring__dwarf_section_close(&file->sections[i]);
 	memset(file, 0, sizeof(*file));
 }
 
@@ -156,8 +156,8 @@ static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, cons
 	int error = -ENODATA;
 
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && error; place++) {
-		int fd = perfring_places_open_build(places, PERFRING_PLACE_DEBUG_FILE, ids->link,
-						    (uint32_t)ids->link_size, place, name, path);
+		int fd = perfring__places_open_build(places, PERFRING_PLACE_DEBUG_FILE, ids->link,
+						     (uint32_t)ids->link_size, place, name, path);
 
 		if (fd < 0)
 			continue;
@@ -172,13 +172,13 @@ static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, cons
 			close_file(&dwarf->shared);
 	}
 	/* all its units: entries of any of them may be referred to */
-	while (!error && perfring_dwarf_next_unit(&dwarf->shared, &first))
+	while (!error && perfring__dwarf_next_unit(&dwarf->shared, &first))
 		;
 	dwarf->own.shared = error ? NULL : &dwarf->shared;
 	return error;
 }
 
-int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name)
+int perfring__dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name)
 {
 	struct ids ids;
 	int error;
@@ -187,13 +187,13 @@ int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfr
 	dwarf->own.looks = PERFRING_LIMIT_RANGES;
 	error = read_file(dwarf, &dwarf->own, fd, &ids);
 	if (!error && dwarf->own.parts.is_open)
-		perfring_dwarf_memory_open(&dwarf->memory);
+		perfring__dwarf_memory_open(&dwarf->memory);
 	return error || !ids.link_size ? error : open_shared(dwarf, &ids, places, name);
 }
 
-void perfring_dwarf_close(struct perfring_dwarf *dwarf)
+void perfring__dwarf_close(struct perfring_dwarf *dwarf)
 {
 	close_file(&dwarf->own);
 	close_file(&dwarf->shared);
-	perfring_dwarf_memory_close(&dwarf->memory);
+	perfring__dwarf_memory_close(&dwarf->memory);
 }

@@ -26,17 +26,17 @@ struct perfring_elf_budget {
 };
 
 /* Returns -E2BIG. */
-int perfring_elf_exceed(struct perfring_elf_budget *budget, const char *what);
+int perfring__elf_exceed(struct perfring_elf_budget *budget, const char *what);
 
 /* Keeps the first error of a file that should be readable, and returns `error`.  A file that is missing or is no object is
  * not an error. */
-int perfring_elf_fail(struct perfring_elf_budget *budget, int error);
+int perfring__elf_fail(struct perfring_elf_budget *budget, int error);
 
 /* Takes bytes off the budget.  Returns 0 or -E2BIG. */
-int perfring_elf_charge(struct perfring_elf_budget *budget, uint64_t bytes);
+int perfring__elf_charge(struct perfring_elf_budget *budget, uint64_t bytes);
 
 /* nr * size bytes, or NULL. */
-void *perfring_elf_allocate(struct perfring_elf_budget *budget, size_t nr, size_t size);
+void *perfring__elf_allocate(struct perfring_elf_budget *budget, size_t nr, size_t size);
 
 struct perfring_elf_section {
 	uint32_t name;
@@ -70,34 +70,34 @@ struct perfring_elf_image {
 };
 
 /* Reads the headers.  Returns 0; -EINVAL (no ELF object, or damaged), -E2BIG, -ENOMEM, -errno.  Close it in any case. */
-int perfring_elf_image_open(struct perfring_elf_image *image);
-void perfring_elf_image_close(struct perfring_elf_image *image);
+int perfring__elf_image_open(struct perfring_elf_image *image);
+void perfring__elf_image_close(struct perfring_elf_image *image);
 
 /* Numbers of the image's byte order.  member: in 64-bit images at `at`, in others at `at_short`; a word of the image's
  * class when size is 0. */
-uint64_t perfring_elf_number(const struct perfring_elf_image *image, const unsigned char *bytes, unsigned size);
-uint64_t perfring_elf_member(const struct perfring_elf_image *image, const unsigned char *entry, unsigned at,
-			     unsigned at_short, unsigned size);
+uint64_t perfring__elf_number(const struct perfring_elf_image *image, const unsigned char *bytes, unsigned size);
+uint64_t perfring__elf_member(const struct perfring_elf_image *image, const unsigned char *entry, unsigned at,
+			      unsigned at_short, unsigned size);
 
-int perfring_elf_read(const struct perfring_elf_image *image, void *buffer, size_t size, uint64_t at);
+int perfring__elf_read(const struct perfring_elf_image *image, void *buffer, size_t size, uint64_t at);
 
 /* All of a section and a NUL, or NULL with *error. */
-void *perfring_elf_section_read(const struct perfring_elf_image *image, const struct perfring_elf_section *section,
-				int *error);
+void *perfring__elf_section_read(const struct perfring_elf_image *image, const struct perfring_elf_section *section,
+				 int *error);
 
-const struct perfring_elf_section *perfring_elf_section_find(const struct perfring_elf_image *image, const char *name);
-const struct perfring_elf_section *perfring_elf_section_of_type(const struct perfring_elf_image *image, uint32_t type);
+const struct perfring_elf_section *perfring__elf_section_find(const struct perfring_elf_image *image, const char *name);
+const struct perfring_elf_section *perfring__elf_section_of_type(const struct perfring_elf_image *image, uint32_t type);
 
 /* The segments that are loaded.  *segments: to be freed, also after an error. */
-int perfring_elf_segments_read(const struct perfring_elf_image *image, struct perfring_elf_segment **segments,
-			       uint32_t *count);
+int perfring__elf_segments_read(const struct perfring_elf_image *image, struct perfring_elf_segment **segments,
+				uint32_t *count);
 
 /* The build id, of the section or of segments of notes.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: none. */
-uint32_t perfring_elf_build_id_of(const struct perfring_elf_image *image, uint8_t *id);
+uint32_t perfring__elf_build_id_of(const struct perfring_elf_image *image, uint8_t *id);
 
 /* The build id of a file: of segments of notes, else of the section, for which no more than PERFRING_LIMIT_LOOK bytes are
  * read, off *left.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: it has none, or none within that, or is
  * no ELF object; -errno. */
-int perfring_elf_build_id(int fd, uint64_t *left, uint8_t *id);
+int perfring__elf_build_id(int fd, uint64_t *left, uint8_t *id);
 
 #endif

@@ -20,8 +20,8 @@ enum {
 	CHUNK = 1 << 16, /* of a table, read at once */
 };
 
-const char *perfring_elf_name(struct perfring_elf_reading *reading, const char *strings, uint64_t size, uint64_t at,
-			      uint32_t *length)
+const char *perfring__elf_name(struct perfring_elf_reading *reading, const char *strings, uint64_t size, uint64_t at,
+			       uint32_t *length)
 {
 	size_t space, found;
 
@@ -29,32 +29,32 @@ const char *perfring_elf_name(struct perfring_elf_reading *reading, const char *
 		return NULL;
 	space = size - at < PERFRING_LIMIT_NAME + 1 ? (size_t)(size - at) : PERFRING_LIMIT_NAME + 1;
 	if (space > reading->names_left) {
-		perfring_elf_exceed(&reading->budget, "1 GiB of names in one object");
+		perfring__elf_exceed(&reading->budget, "1 GiB of names in one object");
 		return NULL;
 	}
 	found = strnlen(strings + at, space);
 	reading->names_left -= found;
 	if (found > PERFRING_LIMIT_NAME) {
-		perfring_elf_exceed(&reading->budget, "16 KiB in one name");
+		perfring__elf_exceed(&reading->budget, "16 KiB in one name");
 		return NULL;
 	}
 	*length = (uint32_t)found;
 	return strings + at;
 }
 
-struct perfring_elf_identity perfring_elf_identity_of(const struct stat *status)
+struct perfring_elf_identity perfring__elf_identity_of(const struct stat *status)
 {
 	return (struct perfring_elf_identity){status->st_dev, status->st_ino, status->st_ctim};
 }
 
-bool perfring_elf_is_same(const struct perfring_elf_identity *identity, const struct stat *status)
+bool perfring__elf_is_same(const struct perfring_elf_identity *identity, const struct stat *status)
 {
 	return identity->device == status->st_dev && identity->inode == status->st_ino &&
 	       identity->changed.tv_sec == status->st_ctim.tv_sec &&
 	       identity->changed.tv_nsec == status->st_ctim.tv_nsec;
 }
 
-void perfring_elf_keep(struct perfring_elf_reading *reading, void *text)
+void perfring__elf_keep(struct perfring_elf_reading *reading, void *text)
 {
 	assert(reading->symbols->text_count < sizeof(reading->symbols->texts) / sizeof(reading->symbols->texts[0]));
 	reading->symbols->texts[reading->symbols->text_count++] = text;
@@ -81,11 +81,11 @@ static uint64_t space_after(const struct perfring_elf_image *image, uint32_t sec
 static int take_symbol(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
 		       const unsigned char *entry, const char *strings, uint64_t size)
 {
-	unsigned info = (unsigned)perfring_elf_member(image, entry, 4, 12, 1);
-	unsigned other = (unsigned)perfring_elf_member(image, entry, 5, 13, 1);
-	uint32_t section = (uint32_t)perfring_elf_member(image, entry, 6, 14, 2), length;
-	uint64_t space = perfring_elf_member(image, entry, 16, 8, 0);
-	uint64_t start = perfring_elf_member(image, entry, 8, 4, 0);
+	unsigned info = (unsigned)perfring__elf_member(image, entry, 4, 12, 1);
+	unsigned other = (unsigned)perfring__elf_member(image, entry, 5, 13, 1);
+	uint32_t section = (uint32_t)perfring__elf_member(image, entry, 6, 14, 2), length;
+	uint64_t space = perfring__elf_member(image, entry, 16, 8, 0);
+	uint64_t start = perfring__elf_member(image, entry, 8, 4, 0);
 	unsigned flags = space ? PERFRING_ENTRY_SIZED : 0;
 	const char *name;
 	int error;
@@ -93,8 +93,8 @@ static int take_symbol(struct perfring_elf_reading *reading, const struct perfri
 	if (!is_code(info, other, section))
 		return 0;
 	if (!reading->symbols_left)
-		return perfring_elf_exceed(&reading->budget, "4194304 symbols in one object");
-	name = perfring_elf_name(reading, strings, size, perfring_elf_number(image, entry, 4), &length);
+		return perfring__elf_exceed(&reading->budget, "4194304 symbols in one object");
+	name = perfring__elf_name(reading, strings, size, perfring__elf_number(image, entry, 4), &length);
 	if (!name || !length)
 		return 0;
 	if (reading->symbols->reference && !strcmp(name, reading->symbols->reference)) {
@@ -108,14 +108,14 @@ static int take_symbol(struct perfring_elf_reading *reading, const struct perfri
 	if (!space)
 		space = space_after(image, section, start);
 	reading->symbols_left--;
-	error = perfring_symbol_table_add(&reading->symbols->table, start,
-					  space > UINT64_MAX - start ? UINT64_MAX : start + space, name, flags);
+	error = perfring__symbol_table_add(&reading->symbols->table, start,
+					   space > UINT64_MAX - start ? UINT64_MAX : start + space, name, flags);
 	reading->budget.no_memory = reading->budget.no_memory || error;
 	return error;
 }
 
-int perfring_elf_table_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
-			    const struct perfring_elf_section *table)
+int perfring__elf_table_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
+			     const struct perfring_elf_section *table)
 {
 	const unsigned size = image->is_long ? 24 : 16;
 	const struct perfring_elf_section *names;
@@ -127,22 +127,22 @@ int perfring_elf_table_read(struct perfring_elf_reading *reading, const struct p
 	if (table->type == SHT_NOBITS || table->link >= image->section_count || table->offset > image->size ||
 	    table->size > image->size - table->offset)
 		return -EINVAL;
-	error = perfring_elf_charge(&reading->budget, table->size);
+	error = perfring__elf_charge(&reading->budget, table->size);
 	if (error)
 		return error;
 	names = &image->sections[table->link];
-	strings = perfring_elf_section_read(image, names, &error);
+	strings = perfring__elf_section_read(image, names, &error);
 	if (!strings)
 		return error;
-	perfring_elf_keep(reading, strings);
-	entries = perfring_elf_allocate(&reading->budget, CHUNK / size, size);
+	perfring__elf_keep(reading, strings);
+	entries = perfring__elf_allocate(&reading->budget, CHUNK / size, size);
 	if (!entries)
 		return -ENOMEM;
 	count = table->size / size;
 	for (at = 0; at < count && !error; at += CHUNK / size) {
 		size_t some = count - at < CHUNK / size ? (size_t)(count - at) : CHUNK / size;
 
-		error = perfring_elf_read(image, entries, some * size, table->offset + at * size);
+		error = perfring__elf_read(image, entries, some * size, table->offset + at * size);
 		for (size_t i = 0; i < some && !error; i++)
 			error = take_symbol(reading, image, entries + i * size, strings, names->size);
 	}
@@ -155,25 +155,25 @@ int perfring_elf_table_read(struct perfring_elf_reading *reading, const struct p
 static int read_image(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
 {
 	struct perfring_elf_symbols *symbols = reading->symbols;
-	const struct perfring_elf_section *table = perfring_elf_section_of_type(image, SHT_SYMTAB);
-	int error = perfring_elf_segments_read(image, &symbols->segments, &symbols->segment_count);
+	const struct perfring_elf_section *table = perfring__elf_section_of_type(image, SHT_SYMTAB);
+	int error = perfring__elf_segments_read(image, &symbols->segments, &symbols->segment_count);
 
 	if (error)
 		return error;
 	if (table)
-		error = perfring_elf_table_read(reading, image, table);
-	else if (!perfring_elf_debug_file_read(reading, image)) {
-		table = perfring_elf_section_of_type(image, SHT_DYNSYM);
-		error = table ? perfring_elf_table_read(reading, image, table) : 0;
+		error = perfring__elf_table_read(reading, image, table);
+	else if (!perfring__elf_debug_file_read(reading, image)) {
+		table = perfring__elf_section_of_type(image, SHT_DYNSYM);
+		error = table ? perfring__elf_table_read(reading, image, table) : 0;
 		if (!error)
-			symbols->has_exports_only = !perfring_elf_debugdata_read(reading, image) &&
-						    !perfring_elf_cached_debug_file_read(reading, image);
+			symbols->has_exports_only = !perfring__elf_debugdata_read(reading, image) &&
+						    !perfring__elf_cached_debug_file_read(reading, image);
 	}
-	return error ? error : perfring_elf_stubs_read(reading, image);
+	return error ? error : perfring__elf_stubs_read(reading, image);
 }
 
-int perfring_elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, const char *path,
-			      const struct perfring_places *places, bool demangles, uint64_t *left)
+int perfring__elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, const char *path,
+			       const struct perfring_places *places, bool demangles, uint64_t *left)
 {
 	struct perfring_elf_reading reading = {
 		.budget = {.all_left = left, .left = PERFRING_LIMIT_OBJECT_BYTES},
@@ -187,38 +187,38 @@ int perfring_elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, cons
 	int error;
 
 	*symbols = (struct perfring_elf_symbols){.reference = symbols->reference};
-	error = perfring_elf_image_open(&image);
+	error = perfring__elf_image_open(&image);
 	if (!error)
 		error = read_image(&reading, &image);
-	perfring_elf_image_close(&image);
+	perfring__elf_image_close(&image);
 	symbols->exceeded = reading.budget.exceeded;
 	symbols->error = reading.budget.error;
 	symbols->error_path = reading.budget.error_path;
 	if (reading.budget.no_memory)
 		return -ENOMEM;
-	return error ? error : perfring_symbol_table_sort(&symbols->table, demangles);
+	return error ? error : perfring__symbol_table_sort(&symbols->table, demangles);
 }
 
-int perfring_elf_symbols_read_segments(struct perfring_elf_symbols *symbols, int fd, uint64_t *left)
+int perfring__elf_symbols_read_segments(struct perfring_elf_symbols *symbols, int fd, uint64_t *left)
 {
 	struct perfring_elf_budget budget = {.all_left = left, .left = PERFRING_LIMIT_OBJECT_BYTES};
 	struct perfring_elf_image image = {.budget = &budget, .fd = fd};
 	int error;
 
 	*symbols = (struct perfring_elf_symbols){.reference = NULL};
-	error = perfring_elf_image_open(&image);
+	error = perfring__elf_image_open(&image);
 	if (!error)
-		error = perfring_elf_segments_read(&image, &symbols->segments, &symbols->segment_count);
-	perfring_elf_image_close(&image);
+		error = perfring__elf_segments_read(&image, &symbols->segments, &symbols->segment_count);
+	perfring__elf_image_close(&image);
 	symbols->exceeded = budget.exceeded;
 	symbols->error = budget.error;
 	symbols->error_path = budget.error_path;
 	return budget.no_memory ? -ENOMEM : error;
 }
 
-void perfring_elf_symbols_close(struct perfring_elf_symbols *symbols)
+void perfring__elf_symbols_close(struct perfring_elf_symbols *symbols)
 {
-	perfring_symbol_table_close(&symbols->table);
+	perfring__symbol_table_close(&symbols->table);
 	free(symbols->segments);
 	free(symbols->debug_path);
 	free(symbols->error_path);
@@ -227,7 +227,7 @@ void perfring_elf_symbols_close(struct perfring_elf_symbols *symbols)
 	memset(symbols, 0, sizeof(*symbols));
 }
 
-uint64_t perfring_elf_symbols_address(const struct perfring_elf_symbols *symbols, uint64_t offset)
+uint64_t perfring__elf_symbols_address(const struct perfring_elf_symbols *symbols, uint64_t offset)
 {
 	for (uint32_t i = 0; i < symbols->segment_count; i++) {
 		const struct perfring_elf_segment *segment = &symbols->segments[i];

@@ -3,7 +3,7 @@
  *
  * Read under the bounds of limits.h.
  *
- * Results are the owner's (struct perfring_elf_symbols) until perfring_elf_symbols_close.  One thread.
+ * Results are the owner's (struct perfring_elf_symbols) until perfring__elf_symbols_close.  One thread.
  */
 #ifndef PERFRING_SYMBOL_ELF_SYMBOLS_H
 #define PERFRING_SYMBOL_ELF_SYMBOLS_H
@@ -20,8 +20,8 @@ struct perfring_elf_identity {
 	struct timespec changed;
 };
 
-struct perfring_elf_identity perfring_elf_identity_of(const struct stat *status);
-bool perfring_elf_is_same(const struct perfring_elf_identity *identity, const struct stat *status);
+struct perfring_elf_identity perfring__elf_identity_of(const struct stat *status);
+bool perfring__elf_is_same(const struct perfring_elf_identity *identity, const struct stat *status);
 
 /* What was read of one object. */
 struct perfring_elf_symbols {
@@ -57,39 +57,39 @@ struct perfring_elf_reading {
  * PERFRING_LIMIT_ALL_BYTES, less what was read.  Returns 0, with `exceeded` or `error` when some symbols were not read; -EINVAL:
  * it is no ELF object, or damaged; -E2BIG: a bound is exceeded and no symbol is known; -ENOMEM; -errno of what reads it.  Close
  * it in any case. */
-int perfring_elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, const char *path,
-			      const struct perfring_places *places, bool demangles, uint64_t *left);
-void perfring_elf_symbols_close(struct perfring_elf_symbols *symbols);
+int perfring__elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, const char *path,
+			       const struct perfring_places *places, bool demangles, uint64_t *left);
+void perfring__elf_symbols_close(struct perfring_elf_symbols *symbols);
 
 /* Reads the segments only, without symbols: for unwinding. */
-int perfring_elf_symbols_read_segments(struct perfring_elf_symbols *symbols, int fd, uint64_t *left);
+int perfring__elf_symbols_read_segments(struct perfring_elf_symbols *symbols, int fd, uint64_t *left);
 
 /* Mappings have file offsets, symbols have addresses: the program headers relate the two.  Returns the offset where they
  * do not say. */
-uint64_t perfring_elf_symbols_address(const struct perfring_elf_symbols *symbols, uint64_t offset);
+uint64_t perfring__elf_symbols_address(const struct perfring_elf_symbols *symbols, uint64_t offset);
 
 /* ---- parts of it ---- */
 
 /* Reads a symbol table, whose strings are kept. */
-int perfring_elf_table_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
-			    const struct perfring_elf_section *table);
+int perfring__elf_table_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
+			     const struct perfring_elf_section *table);
 
 /* Adds a symbol for each entry of the PLT. */
-int perfring_elf_stubs_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
+int perfring__elf_stubs_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
 
 /* The name at this offset of the strings, or NULL: none, or a bound is exceeded. */
-const char *perfring_elf_name(struct perfring_elf_reading *reading, const char *strings, uint64_t size, uint64_t at,
-			      uint32_t *length);
+const char *perfring__elf_name(struct perfring_elf_reading *reading, const char *strings, uint64_t size, uint64_t at,
+			       uint32_t *length);
 
 /* Keeps memory that names point into until close. */
-void perfring_elf_keep(struct perfring_elf_reading *reading, void *text);
+void perfring__elf_keep(struct perfring_elf_reading *reading, void *text);
 
 /* Adds the symbols of .gnu_debugdata; without liblzma none.  Returns whether there were any. */
-bool perfring_elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
+bool perfring__elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
 
 /* Symbols of the object's debug file: where its system keeps it; and, of a build id, in caches and of servers.  Returns whether there
  * is one. */
-bool perfring_elf_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
-bool perfring_elf_cached_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
+bool perfring__elf_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
+bool perfring__elf_cached_debug_file_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
 
 #endif

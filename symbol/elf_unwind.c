@@ -1,6 +1,6 @@
 /* elf_unwind.c - the unwind tables of an ELF file: which sections unwind.h is given.
  *
- * perfring_symbols_unwind, for stacks.c: an object's tables are read at the first walk through it, from the same file as its
+ * perfring__symbols_unwind, for stacks.c: an object's tables are read at the first walk through it, from the same file as its
  * symbols.
  */
 #include <elf.h>
@@ -17,16 +17,16 @@
 static int read_section(const struct perfring_elf_image *image, const char *name, unsigned char **bytes,
 			struct perfring_unwind_section *section)
 {
-	const struct perfring_elf_section *found = perfring_elf_section_find(image, name);
+	const struct perfring_elf_section *found = perfring__elf_section_find(image, name);
 	bool is_gnu = !found && !strcmp(name, ".debug_frame");
 	uint64_t size;
 	int error;
 
 	if (is_gnu)
-		found = perfring_elf_section_find(image, ".zdebug_frame");
+		found = perfring__elf_section_find(image, ".zdebug_frame");
 	if (!found || found->type == SHT_NOBITS)
 		return 0;
-	error = perfring_packed_read(image, found, is_gnu, bytes, &size);
+	error = perfring__packed_read(image, found, is_gnu, bytes, &size);
 	if (error == -EINVAL || error == -EOPNOTSUPP) /* damaged, or packed by what this library is built without */
 		return 0;
 	if (!error && *bytes)
@@ -38,7 +38,7 @@ static int read_sections(struct perfring_elf_unwind *unwind, const struct perfri
 {
 	static const char *const names[] = {".eh_frame", ".eh_frame_hdr", ".debug_frame", ".plt"};
 	struct perfring_unwind_sections sections = {
-		.machine = (uint32_t)perfring_elf_number(image, image->header + 18, 2)};
+		.machine = (uint32_t)perfring__elf_number(image, image->header + 18, 2)};
 	struct perfring_unwind_section *parts[] = {&sections.eh_frame, &sections.eh_frame_hdr, &sections.debug_frame,
 						   &sections.plt};
 
@@ -54,24 +54,24 @@ static int read_sections(struct perfring_elf_unwind *unwind, const struct perfri
 	return perfring_unwind_open_sections(&unwind->unwind, &sections);
 }
 
-int perfring_elf_unwind_read(struct perfring_elf_unwind *unwind, int fd, uint64_t *left)
+int perfring__elf_unwind_read(struct perfring_elf_unwind *unwind, int fd, uint64_t *left)
 {
 	struct perfring_elf_budget budget = {.all_left = left, .left = PERFRING_LIMIT_OBJECT_BYTES};
 	struct perfring_elf_image image = {.budget = &budget, .fd = fd};
 	int error;
 
 	memset(unwind, 0, sizeof(*unwind));
-	error = perfring_elf_image_open(&image);
+	error = perfring__elf_image_open(&image);
 	if (!error)
 		error = read_sections(unwind, &image);
-	perfring_elf_image_close(&image);
+	perfring__elf_image_close(&image);
 	free(budget.error_path);
 	if (error)
-		perfring_elf_unwind_close(unwind);
+		perfring__elf_unwind_close(unwind);
 	return error == -ENOMEM || budget.no_memory ? -ENOMEM : 0;
 }
 
-void perfring_elf_unwind_close(struct perfring_elf_unwind *unwind)
+void perfring__elf_unwind_close(struct perfring_elf_unwind *unwind)
 {
 	perfring_unwind_close(unwind->unwind);
 	for (size_t i = 0; i < PERFRING_ELF_UNWIND_SECTIONS; i++)
@@ -81,8 +81,8 @@ void perfring_elf_unwind_close(struct perfring_elf_unwind *unwind)
 
 /* ---- of an object ---- */
 
-int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
-			    struct perfring_unwind **unwind)
+int perfring__symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
+			     struct perfring_unwind **unwind)
 {
 	struct perfring_symbols_file *file = object->file;
 	int fd, error;
@@ -91,10 +91,10 @@ int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfr
 	if (!file || !file->path)
 		return 0;
 	if (!file->has_unwind) {
-		fd = perfring_symbols_open_again(symbols, file);
+		fd = perfring__symbols_open_again(symbols, file);
 		if (fd < 0)
 			return 0;
-		error = perfring_elf_unwind_read(&file->unwind, fd, &symbols->bytes_left);
+		error = perfring__elf_unwind_read(&file->unwind, fd, &symbols->bytes_left);
 		close(fd);
 		if (error)
 			return error;
@@ -104,8 +104,8 @@ int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfr
 	return 0;
 }
 
-uint64_t perfring_symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end,
-			       uint64_t pgoff)
+uint64_t perfring__symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end,
+				uint64_t pgoff)
 {
 	const struct perfring_elf_symbols *symbols = object->file ? &object->file->symbols : NULL;
 

@@ -18,7 +18,7 @@ struct perfring_elf_unwind {
 };
 
 /* Reads them, from *left.  Returns 0 or -ENOMEM. */
-int perfring_elf_unwind_read(struct perfring_elf_unwind *unwind, int fd, uint64_t *left);
-void perfring_elf_unwind_close(struct perfring_elf_unwind *unwind);
+int perfring__elf_unwind_read(struct perfring_elf_unwind *unwind, int fd, uint64_t *left);
+void perfring__elf_unwind_close(struct perfring_elf_unwind *unwind);
 
 #endif

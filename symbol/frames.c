@@ -24,7 +24,7 @@ enum {
 	FRAMES_USUAL = 4,     /* of one of them */
 };
 
-void perfring_shown_names_close(struct perfring_shown_name **names)
+void perfring__shown_names_close(struct perfring_shown_name **names)
 {
 	for (struct perfring_shown_name *name = *names, *next; name; name = next) {
 		next = name->next;
@@ -33,12 +33,12 @@ void perfring_shown_names_close(struct perfring_shown_name **names)
 	*names = NULL;
 }
 
-void perfring_symbols_close_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+void perfring__symbols_close_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
 {
 	if (!file->lines)
 		return;
-	symbols->lines_bytes -= perfring_lines_size(file->lines);
-	perfring_lines_close(file->lines);
+	symbols->lines_bytes -= perfring__lines_size(file->lines);
+	perfring__lines_close(file->lines);
 	file->lines = NULL;
 	free(file->name_table);
 	file->name_table = NULL;
@@ -50,7 +50,7 @@ static void let_go(struct perfring_symbols *symbols, struct perfring_symbols_fil
 {
 	if (!file->lines)
 		return;
-	perfring_symbols_close_lines(symbols, file);
+	perfring__symbols_close_lines(symbols, file);
 	file->has_no_lines = ++file->lines_large > PERFRING_LIMIT_REOPENED;
 }
 
@@ -68,10 +68,10 @@ static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbo
 	struct stat status;
 
 	if (!fstat(fd, &status) &&
-	    (perfring_elf_is_same(&file->identity, &status) ||
-	     (file->symbols.debug_path && perfring_elf_is_same(&file->symbols.debug_file, &status))))
+	    (perfring__elf_is_same(&file->identity, &status) ||
+	     (file->symbols.debug_path && perfring__elf_is_same(&file->symbols.debug_file, &status))))
 		return true;
-	return file->id_size && perfring_elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
+	return file->id_size && perfring__elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
 	       !memcmp(id, file->id, file->id_size);
 }
 
@@ -84,11 +84,11 @@ static int take_lines(struct perfring_symbols *symbols, struct perfring_symbols_
 	if (fd < 0)
 		return fd;
 	error = is_its(symbols, file, fd)
-			? perfring_lines_open(&file->lines, fd, &symbols->places, file->path, exceeded)
+			? perfring__lines_open(&file->lines, fd, &symbols->places, file->path, exceeded)
 			: -ENODATA;
 	close(fd);
 	if (!error)
-		symbols->lines_bytes += perfring_lines_size(file->lines);
+		symbols->lines_bytes += perfring__lines_size(file->lines);
 	return error;
 }
 
@@ -120,18 +120,18 @@ static int open_lines(struct perfring_symbol_object *object)
 	if (symbols->lines_bytes > PERFRING_LIMIT_OPEN)
 		let_go_all(symbols);
 	if (file->symbols.debug_path) {
-		error = take_lines(symbols, file, perfring_places_open_path(&places, file->symbols.debug_path),
+		error = take_lines(symbols, file, perfring__places_open_path(&places, file->symbols.debug_path),
 				   &exceeded);
 		if (is_open_to_others(error))
-			error = take_lines(symbols, file, perfring_os_object_open(0, file->symbols.debug_path),
+			error = take_lines(symbols, file, perfring__os_object_open(0, file->symbols.debug_path),
 					   &exceeded);
 	}
 	if (is_open_to_others(error))
-		error = take_lines(symbols, file, perfring_symbols_open_again(symbols, file), &exceeded);
+		error = take_lines(symbols, file, perfring__symbols_open_again(symbols, file), &exceeded);
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && is_open_to_others(error); place++)
 		error = take_lines(symbols, file,
-				   perfring_places_open_build(&symbols->places, PERFRING_PLACE_DEBUG_FILE, file->id,
-							      file->id_size, place, file->path, path),
+				   perfring__places_open_build(&symbols->places, PERFRING_PLACE_DEBUG_FILE, file->id,
+							       file->id_size, place, file->path, path),
 				   &exceeded);
 	if (error)
 		exceed(object, exceeded);
@@ -176,14 +176,14 @@ static void fill(const struct perfring_symbols *symbols, struct perfring_symbols
 {
 	bool is_mangled = symbols->flags & PERFRING_SYMBOLS_MANGLED;
 	char text[PERFRING_LIMIT_SHOWN_NAME], *shown;
-	size_t length = is_mangled ? 0 : perfring_demangle(name, text, sizeof(text));
+	size_t length = is_mangled ? 0 : perfring__demangle(name, text, sizeof(text));
 	const char *from = length ? text : name;
 
 	place->text = is_copied ? NULL : name;
 	if (!length && !is_copied)
 		return;
 	length = length ? length : strlen(name);
-	shown = perfring_lines_text(file->lines, length + 1);
+	shown = perfring__lines_text(file->lines, length + 1);
 	if (shown)
 		place->text = memcpy(shown, from, length + 1);
 }
@@ -211,7 +211,7 @@ static void add(const struct perfring_symbols *symbols, struct perfring_symbols_
 {
 	*place = (struct perfring_shown_place){name, NULL};
 	file->name_count++;
-	if (!perfring_lines_is_place(file->lines, name))
+	if (!perfring__lines_is_place(file->lines, name))
 		fill(symbols, file, place, name, false);
 }
 
@@ -225,15 +225,15 @@ static const char *show(const struct perfring_symbols *symbols, struct perfring_
 	place = place_of(symbols, file->name_table, file->name_places, name);
 	if (!place->of) {
 		add(symbols, file, place, name);
-		if (perfring_lines_is_place(file->lines, name))
-			perfring_lines_read_places(file->lines, &name, 1, take_text, &(struct names){symbols, file});
+		if (perfring__lines_is_place(file->lines, name))
+			perfring__lines_read_places(file->lines, &name, 1, take_text, &(struct names){symbols, file});
 	}
 	return place->text;
 }
 
 static bool is_large(const struct perfring_symbols_file *file)
 {
-	return perfring_lines_memory(file->lines) + file->name_places * sizeof(*file->name_table) >
+	return perfring__lines_memory(file->lines) + file->name_places * sizeof(*file->name_table) >
 	       PERFRING_LIMIT_LINES;
 }
 
@@ -257,7 +257,7 @@ static int have_lines(struct perfring_symbol_object *object)
 		if (error)
 			return error == -ENOMEM || error == -EOPNOTSUPP ? error : 0;
 	}
-	perfring_lines_renew(file->lines);
+	perfring__lines_renew(file->lines);
 	return 1;
 }
 
@@ -267,7 +267,7 @@ static const char *show_later(const struct perfring_symbols *symbols, struct per
 {
 	struct perfring_shown_place *place;
 
-	if (!perfring_lines_is_place(file->lines, name))
+	if (!perfring__lines_is_place(file->lines, name))
 		return show(symbols, file, name);
 	if (!grow(symbols, file))
 		return NULL;
@@ -286,8 +286,8 @@ static int find(struct perfring_symbol_object *object, uint64_t offset, struct p
 	struct perfring_symbols_file *file = object->file;
 	struct perfring_line_frame found[FRAMES_MAX];
 	struct perfring_symbol symbol;
-	int count = perfring_lines_find(file->lines, perfring_elf_symbols_address(&file->symbols, offset), found,
-					most < FRAMES_MAX ? most : FRAMES_MAX);
+	int count = perfring__lines_find(file->lines, perfring__elf_symbols_address(&file->symbols, offset), found,
+					 most < FRAMES_MAX ? most : FRAMES_MAX);
 
 	for (int i = 0; i < count; i++) {
 		frames[i] = (struct perfring_symbol_frame){
@@ -309,7 +309,7 @@ int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offse
 	if (count <= 0)
 		return count;
 	count = find(object, offset, frames, most, show);
-	exceed(object, perfring_lines_exceeded(object->file->lines));
+	exceed(object, perfring__lines_exceeded(object->file->lines));
 	return count;
 }
 
@@ -372,7 +372,7 @@ static int read_names(const struct perfring_symbols *symbols, struct perfring_sy
 	for (uint32_t i = 0; i < file->name_places && list && places; i++) {
 		const struct perfring_shown_place *place = &file->name_table[i];
 
-		if (place->of && !place->text && perfring_lines_is_place(file->lines, place->of)) {
+		if (place->of && !place->text && perfring__lines_is_place(file->lines, place->of)) {
 			list[count] = (struct question){(uintptr_t)place->of, 0, count};
 			places[count++] = place->of;
 		}
@@ -381,7 +381,7 @@ static int read_names(const struct perfring_symbols *symbols, struct perfring_sy
 		sorted = sort(list, count);
 		for (uint32_t i = 0; i < count; i++)
 			places[i] = (const char *)(uintptr_t)sorted[i].offset;
-		perfring_lines_read_places(file->lines, places, count, take_text, &names);
+		perfring__lines_read_places(file->lines, places, count, take_text, &names);
 	}
 	has_memory = places && list;
 	free(places);
@@ -391,7 +391,7 @@ static int read_names(const struct perfring_symbols *symbols, struct perfring_sy
 
 static int grow_frames(struct perfring_symbols *symbols, uint32_t capacity)
 {
-	int error = perfring_os_array_resize(&symbols->frames, capacity, sizeof(*symbols->frames));
+	int error = perfring__os_array_resize(&symbols->frames, capacity, sizeof(*symbols->frames));
 
 	symbols->frame_capacity = error ? symbols->frame_capacity : capacity;
 	return error;
@@ -417,7 +417,7 @@ static int answer(struct perfring_symbol_object *object, const struct question *
 		if (found == -ENOMEM)
 			return found;
 		if (i + 1 == count || list[i + 1].unit != list[i].unit)
-			perfring_lines_rest(object->file->lines, list[i].unit);
+			perfring__lines_rest(object->file->lines, list[i].unit);
 		if (i + 1 < count && is_large(object->file))
 			return 0;
 		*stack = found < 0 ? stacks[list[i - 1].number]
@@ -431,7 +431,7 @@ static int answer(struct perfring_symbol_object *object, const struct question *
 	for (uint32_t i = 0; i < used; i++) {
 		struct perfring_symbol_frame *frame = &symbols->frames[i];
 
-		if (frame->name && perfring_lines_is_place(object->file->lines, frame->name))
+		if (frame->name && perfring__lines_is_place(object->file->lines, frame->name))
 			frame->name = show(symbols, object->file, frame->name);
 	}
 	/* now that they do not move any more */
@@ -461,11 +461,11 @@ int64_t perfring_symbol_stacks(struct perfring_symbol_object *object, const uint
 		for (uint32_t i = 0; i < some; i++)
 			list[i] = (struct question){
 				offsets[i],
-				perfring_lines_unit(object->file->lines,
-						    perfring_elf_symbols_address(&object->file->symbols, offsets[i])),
+				perfring__lines_unit(object->file->lines,
+						     perfring__elf_symbols_address(&object->file->symbols, offsets[i])),
 				i};
 		error = answer(object, sort(list, some), some, stacks);
-		exceed(object, perfring_lines_exceeded(object->file->lines));
+		exceed(object, perfring__lines_exceeded(object->file->lines));
 		some -= error ? 0 : some / 2;
 	} while (!error);
 	free(list);

@@ -38,7 +38,7 @@ static int grow(struct perfring_intern *intern)
 	if (!slots)
 		return -ENOMEM;
 	if (!intern->factor)
-		intern->factor = perfring_os_hash_factor(intern);
+		intern->factor = perfring__os_hash_factor(intern);
 	intern->slots = slots;
 	intern->slot_count = old_count ? old_count * 2 : 64;
 	intern->bytes += (intern->slot_count - old_count) * sizeof(struct perfring_interned *);
@@ -51,7 +51,7 @@ static int grow(struct perfring_intern *intern)
 	return 0;
 }
 
-int perfring_intern(struct perfring_intern *intern, const void *bytes, size_t size, const void **copy)
+int perfring__intern(struct perfring_intern *intern, const void *bytes, size_t size, const void **copy)
 {
 	struct perfring_interned **slot, *one;
 	size_t whole = sizeof(*one) + (size / 8 + 1) * 8;
@@ -60,7 +60,7 @@ int perfring_intern(struct perfring_intern *intern, const void *bytes, size_t si
 	*copy = NULL;
 	if (intern->count * 2 >= intern->slot_count && grow(intern))
 		return -ENOMEM;
-	hash = perfring_os_hash(intern->factor, bytes, size);
+	hash = perfring__os_hash(intern->factor, bytes, size);
 	slot = slot_of(intern, hash, bytes, size);
 	if (!*slot) {
 		if (whole > intern->max || intern->bytes > intern->max - whole) {
@@ -81,7 +81,7 @@ int perfring_intern(struct perfring_intern *intern, const void *bytes, size_t si
 	return 0;
 }
 
-void perfring_intern_close(struct perfring_intern *intern)
+void perfring__intern_close(struct perfring_intern *intern)
 {
 	for (uint64_t i = 0; i < intern->slot_count; i++)
 		free(intern->slots[i]);

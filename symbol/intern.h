@@ -23,7 +23,7 @@ struct perfring_intern {
 
 /* The one copy of these bytes, aligned to 8 and followed by a NUL.  *copy is NULL when there is no space below `max`.
  * Returns 0 or -ENOMEM. */
-int perfring_intern(struct perfring_intern *intern, const void *bytes, size_t size, const void **copy);
-void perfring_intern_close(struct perfring_intern *intern);
+int perfring__intern(struct perfring_intern *intern, const void *bytes, size_t size, const void **copy);
+void perfring__intern_close(struct perfring_intern *intern);
 
 #endif

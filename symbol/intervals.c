@@ -14,12 +14,12 @@
 
 typedef struct perfring_interval node;
 
-void perfring_intervals_open(struct perfring_intervals *intervals)
+void perfring__intervals_open(struct perfring_intervals *intervals)
 {
-	*intervals = (struct perfring_intervals){.random = perfring_os_hash_factor(intervals)};
+	*intervals = (struct perfring_intervals){.random = perfring__os_hash_factor(intervals)};
 }
 
-void perfring_intervals_close(struct perfring_intervals *intervals)
+void perfring__intervals_close(struct perfring_intervals *intervals)
 {
 	node *one;
 
@@ -79,18 +79,18 @@ static void put_back(struct perfring_intervals *intervals, node *one)
 }
 
 /* Recursion is as deep as the tree. */
-void perfring_intervals_drop(struct perfring_intervals *intervals, node *tree)
+void perfring__intervals_drop(struct perfring_intervals *intervals, node *tree)
 {
 	node *next;
 
 	for (; tree && !--tree->refs; tree = next) {
 		next = tree->high;
-		perfring_intervals_drop(intervals, tree->low);
+		perfring__intervals_drop(intervals, tree->low);
 		put_back(intervals, tree);
 	}
 }
 
-node *perfring_intervals_share(node *tree)
+node *perfring__intervals_share(node *tree)
 {
 	if (tree)
 		tree->refs++;
@@ -171,7 +171,7 @@ static node *merge(node *low, node *high)
 	return high;
 }
 
-const struct perfring_mapping *perfring_intervals_find(const node *tree, uint64_t addr)
+const struct perfring_mapping *perfring__intervals_find(const node *tree, uint64_t addr)
 {
 	while (tree && (addr < tree->mapping.addr || addr >= tree->mapping.end))
 		tree = addr < tree->mapping.addr ? tree->low : tree->high;
@@ -192,7 +192,7 @@ static int replace(struct perfring_intervals *intervals, node **tree, uint64_t a
 	/* both splits, the mapping, and what reaches beyond its end */
 	if (reserve(intervals, path_length(*tree, addr) + path_length(*tree, end) + 2))
 		return -ENOMEM;
-	old = perfring_intervals_find(*tree, end);
+	old = perfring__intervals_find(*tree, end);
 	if (old && old->addr < end) {
 		rest = *old;
 		rest.pgoff += end - rest.addr;
@@ -205,19 +205,19 @@ static int replace(struct perfring_intervals *intervals, node **tree, uint64_t a
 	if (last && last->mapping.end > addr)
 		last->mapping.end = addr;
 	split(intervals, high, end, &middle, &high);
-	perfring_intervals_drop(intervals, middle);
+	perfring__intervals_drop(intervals, middle);
 	if (mapping)
 		low = merge(low, plant(intervals, mapping));
 	*tree = merge(merge(low, after), high);
 	return 0;
 }
 
-int perfring_intervals_put(struct perfring_intervals *intervals, node **tree, const struct perfring_mapping *mapping)
+int perfring__intervals_put(struct perfring_intervals *intervals, node **tree, const struct perfring_mapping *mapping)
 {
 	return replace(intervals, tree, mapping->addr, mapping->end, mapping);
 }
 
-int perfring_intervals_remove(struct perfring_intervals *intervals, node **tree, uint64_t addr, uint64_t end)
+int perfring__intervals_remove(struct perfring_intervals *intervals, node **tree, uint64_t addr, uint64_t end)
 {
 	return replace(intervals, tree, addr, end, NULL);
 }

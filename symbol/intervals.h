@@ -35,24 +35,24 @@ struct perfring_intervals {
 	uint64_t random;
 };
 
-void perfring_intervals_open(struct perfring_intervals *intervals);
+void perfring__intervals_open(struct perfring_intervals *intervals);
 
 /* Frees the spare nodes.  All trees must have been dropped. */
-void perfring_intervals_close(struct perfring_intervals *intervals);
+void perfring__intervals_close(struct perfring_intervals *intervals);
 
 /* Puts a mapping, which replaces what it overlaps.  An empty mapping changes nothing.  Returns 0 or -ENOMEM: nothing is changed. */
-int perfring_intervals_put(struct perfring_intervals *intervals, struct perfring_interval **tree,
-			   const struct perfring_mapping *mapping);
+int perfring__intervals_put(struct perfring_intervals *intervals, struct perfring_interval **tree,
+			    const struct perfring_mapping *mapping);
 
 /* Unmaps [addr, end); the rest of mappings that reach beyond it stays.  Returns 0 or -ENOMEM: nothing is changed. */
-int perfring_intervals_remove(struct perfring_intervals *intervals, struct perfring_interval **tree, uint64_t addr,
-			      uint64_t end);
+int perfring__intervals_remove(struct perfring_intervals *intervals, struct perfring_interval **tree, uint64_t addr,
+			       uint64_t end);
 
 /* share: another reference to the same tree, at most 2^32 - 1.  drop: ends one, and frees nodes that have none left. */
-struct perfring_interval *perfring_intervals_share(struct perfring_interval *tree);
-void perfring_intervals_drop(struct perfring_intervals *intervals, struct perfring_interval *tree);
+struct perfring_interval *perfring__intervals_share(struct perfring_interval *tree);
+void perfring__intervals_drop(struct perfring_intervals *intervals, struct perfring_interval *tree);
 
 /* The mapping at an address; NULL: there is none.  Valid until the tree is changed or dropped. */
-const struct perfring_mapping *perfring_intervals_find(const struct perfring_interval *tree, uint64_t addr);
+const struct perfring_mapping *perfring__intervals_find(const struct perfring_interval *tree, uint64_t addr);
 
 #endif

@@ -15,7 +15,7 @@
 #include "os/object.h"
 #include "os/task.h"
 
-int perfring_jit_make(struct perfring_jit **result)
+int perfring__jit_make(struct perfring_jit **result)
 {
 	struct perfring_jit *jit = calloc(1, sizeof(*jit));
 
@@ -24,7 +24,7 @@ int perfring_jit_make(struct perfring_jit **result)
 		return -ENOMEM;
 	jit->fd = -1;
 	jit->names.max = PERFRING_JIT_NAMES_MAX;
-	perfring_intervals_open(&jit->intervals);
+	perfring__intervals_open(&jit->intervals);
 	return 0;
 }
 
@@ -34,9 +34,9 @@ void perfring_jit_close(struct perfring_jit *jit)
 		return;
 	if (jit->fd >= 0)
 		close(jit->fd);
-	perfring_intervals_drop(&jit->intervals, jit->codes);
-	perfring_intervals_close(&jit->intervals);
-	perfring_intern_close(&jit->names);
+	perfring__intervals_drop(&jit->intervals, jit->codes);
+	perfring__intervals_close(&jit->intervals);
+	perfring__intern_close(&jit->names);
 	free(jit->window);
 	free(jit);
 }
@@ -51,53 +51,53 @@ static int get_object(struct perfring_jit *jit, const char *name, size_t size,
 
 	*object = NULL;
 	memset(&key, 0, sizeof(key));
-	error = perfring_intern(&jit->names, name, size, &copy);
+	error = perfring__intern(&jit->names, name, size, &copy);
 	if (error || !copy)
 		return error;
 	key.name = copy;
-	error = perfring_intern(&jit->names, &key, sizeof(key), &copy);
+	error = perfring__intern(&jit->names, &key, sizeof(key), &copy);
 	*object = copy;
 	return error;
 }
 
 /* The code in [start, end) has changed.  Pieces that overlap it are removed as a whole, so that their number does not grow. */
-int perfring_jit_forget(struct perfring_jit *jit, uint64_t start, uint64_t end)
+int perfring__jit_forget(struct perfring_jit *jit, uint64_t start, uint64_t end)
 {
 	const struct perfring_mapping *first, *last;
 
 	if (end <= start)
 		return 0;
-	first = perfring_intervals_find(jit->codes, start);
-	last = perfring_intervals_find(jit->codes, end - 1);
-	return perfring_intervals_remove(&jit->intervals, &jit->codes, first ? first->addr : start,
-					 last ? last->end : end);
+	first = perfring__intervals_find(jit->codes, start);
+	last = perfring__intervals_find(jit->codes, end - 1);
+	return perfring__intervals_remove(&jit->intervals, &jit->codes, first ? first->addr : start,
+					  last ? last->end : end);
 }
 
-int perfring_jit_put_code(struct perfring_jit *jit, const struct perfring_mapping *mapping)
+int perfring__jit_put_code(struct perfring_jit *jit, const struct perfring_mapping *mapping)
 {
 	if (mapping->object && jit->intervals.count < PERFRING_JIT_CODES_MAX)
-		return perfring_intervals_put(&jit->intervals, &jit->codes, mapping);
+		return perfring__intervals_put(&jit->intervals, &jit->codes, mapping);
 	jit->counts.exceeded++;
-	return perfring_jit_forget(jit, mapping->addr, mapping->end);
+	return perfring__jit_forget(jit, mapping->addr, mapping->end);
 }
 
-int perfring_jit_put(struct perfring_jit *jit, uint64_t start, uint64_t size, const char *name, size_t name_size,
-		     uint64_t debug)
+int perfring__jit_put(struct perfring_jit *jit, uint64_t start, uint64_t size, const char *name, size_t name_size,
+		      uint64_t debug)
 {
 	struct perfring_mapping mapping = {.addr = start,
-					   .end = perfring_jit_end(start, size),
+					   .end = perfring__jit_end(start, size),
 					   .pid = (uint32_t)debug,
 					   .prot = (uint32_t)(debug >> 32)};
 	int error = 0;
 
 	if (jit->intervals.count < PERFRING_JIT_CODES_MAX)
 		error = get_object(jit, name, name_size, &mapping.object);
-	return error ? error : perfring_jit_put_code(jit, &mapping);
+	return error ? error : perfring__jit_put_code(jit, &mapping);
 }
 
 bool perfring_jit_find(const struct perfring_jit *jit, uint64_t ip, struct perfring_jit_symbol *symbol)
 {
-	const struct perfring_mapping *code = perfring_intervals_find(jit->codes, ip);
+	const struct perfring_mapping *code = perfring__intervals_find(jit->codes, ip);
 
 	if (!code)
 		return false;
@@ -121,7 +121,7 @@ static unsigned long long pid_inside(int32_t pid)
 	char path[32], rest[256], *last;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (perfring_os_lines_find(path, "NSpid", rest, sizeof(rest)) != 1)
+	if (perfring__os_lines_find(path, "NSpid", rest, sizeof(rest)) != 1)
 		return (unsigned long long)pid;
 	last = rest + strlen(rest);
 	while (last > rest && last[-1] >= '0' && last[-1] <= '9')
@@ -132,10 +132,10 @@ static unsigned long long pid_inside(int32_t pid)
 /* When the process that has the pid now started, in ns of CLOCK_REALTIME; 0: there is none. */
 static uint64_t start_of(int32_t pid)
 {
-	uint64_t boot = perfring_os_clock_of(CLOCK_REALTIME) - perfring_os_clock_of(CLOCK_BOOTTIME);
+	uint64_t boot = perfring__os_clock_of(CLOCK_REALTIME) - perfring__os_clock_of(CLOCK_BOOTTIME);
 	struct perfring_os_task task;
 
-	if (pid <= 0 || perfring_os_task_stat((uint32_t)pid, (uint32_t)pid, &task))
+	if (pid <= 0 || perfring__os_task_stat((uint32_t)pid, (uint32_t)pid, &task))
 		return 0;
 	return boot + task.start * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 }
@@ -184,9 +184,9 @@ static int open_file(int32_t pid, const char *path, const char *name)
 
 	if (pid) {
 		snprintf(inside, sizeof(inside), "/tmp/perf-%llu.map", pid_inside(pid));
-		fd = perfring_os_object_open_as(pid, path ? path : inside);
+		fd = perfring__os_object_open_as(pid, path ? path : inside);
 	}
-	return is_hidden(fd) ? perfring_os_object_open(0, path ? path : name) : fd;
+	return is_hidden(fd) ? perfring__os_object_open(0, path ? path : name) : fd;
 }
 
 int perfring_jit_file_open(int32_t pid, const char *path, uint64_t until, uint32_t flags)

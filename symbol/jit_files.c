@@ -114,7 +114,7 @@ static bool is_dump(const struct perfring_string *name)
 	return at < digits && at - start >= 5 && !memcmp(at - 5, "/jit-", 5);
 }
 
-int perfring_jit_files_take(struct perfring_jit_files *files, const struct perfring_record *record)
+int perfring__jit_files_take(struct perfring_jit_files *files, const struct perfring_record *record)
 {
 	const struct perfring_string *name;
 	struct perfring_jit_process *process;
@@ -159,7 +159,8 @@ static int open_dump(struct perfring_jit_files *files, struct perfring_jit_proce
 	}
 	if (is_full(files, path))
 		return 0;
-	if (perfring_os_array_grow(&files->dumps, files->dump_count, &files->dump_capacity, sizeof(struct perfring_jit_process *)))
+	if (perfring__os_array_grow(&files->dumps, files->dump_count, &files->dump_capacity,
+				    sizeof(struct perfring_jit_process *)))
 		return -ENOMEM;
 	fd = perfring_jit_file_open((int32_t)process->pid, path, files->until, files->flags);
 	error = fd < 0 ? fd : perfring_jit_open_dump(&process->dump, fd, &about);
@@ -193,7 +194,7 @@ static int advance(struct perfring_jit_files *files, struct perfring_jit_process
 	return before.taken != after.taken;
 }
 
-int perfring_jit_files_advance(struct perfring_jit_files *files, uint64_t time)
+int perfring__jit_files_advance(struct perfring_jit_files *files, uint64_t time)
 {
 	int has_changed = 0;
 
@@ -214,8 +215,8 @@ int perfring_jit_files_advance(struct perfring_jit_files *files, uint64_t time)
 
 /* ---- both ---- */
 
-int perfring_jit_files_find(struct perfring_jit_files *files, uint32_t pid, const struct perfring_mapping *map,
-			    uint64_t ip, struct perfring_jit_symbol *symbol, const char **object)
+int perfring__jit_files_find(struct perfring_jit_files *files, uint32_t pid, const struct perfring_mapping *map,
+			     uint64_t ip, struct perfring_jit_symbol *symbol, const char **object)
 {
 	struct perfring_jit_process *process = NULL;
 	int error = 0;
@@ -258,7 +259,7 @@ static void free_process(void *at)
 	free(process);
 }
 
-void perfring_jit_files_close(struct perfring_jit_files *files)
+void perfring__jit_files_close(struct perfring_jit_files *files)
 {
 	tdestroy(files->processes, free_process);
 	free(files->dumps);

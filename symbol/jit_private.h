@@ -34,20 +34,20 @@ struct perfring_jit {
 	unsigned char *window;
 };
 
-int perfring_jit_make(struct perfring_jit **jit);
+int perfring__jit_make(struct perfring_jit **jit);
 
 /* The code there has changed, and has no name any more.  Returns 0 or -ENOMEM. */
-int perfring_jit_forget(struct perfring_jit *jit, uint64_t start, uint64_t end);
+int perfring__jit_forget(struct perfring_jit *jit, uint64_t start, uint64_t end);
 
 /* Puts a piece of code, which replaces what it overlaps.  Without an object, or beyond the bound of pieces, it has no name, and
  * what it overlaps is forgotten.  Returns 0 or -ENOMEM. */
-int perfring_jit_put_code(struct perfring_jit *jit, const struct perfring_mapping *mapping);
+int perfring__jit_put_code(struct perfring_jit *jit, const struct perfring_mapping *mapping);
 
 /* The same, with a name of `name_size` bytes, which is copied. */
-int perfring_jit_put(struct perfring_jit *jit, uint64_t start, uint64_t size, const char *name, size_t name_size,
-		     uint64_t debug);
+int perfring__jit_put(struct perfring_jit *jit, uint64_t start, uint64_t size, const char *name, size_t name_size,
+		      uint64_t debug);
 
-static inline uint64_t perfring_jit_end(uint64_t start, uint64_t size)
+static inline uint64_t perfring__jit_end(uint64_t start, uint64_t size)
 {
 	return size > UINT64_MAX - start ? UINT64_MAX : start + size;
 }

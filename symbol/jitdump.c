@@ -63,7 +63,7 @@ static int read_at(struct perfring_jit *jit, uint64_t at, size_t size, const uns
 	if (at < jit->window_at || at - jit->window_at > jit->window_size ||
 	    jit->window_size - (at - jit->window_at) < size) {
 		jit->window_size = 0;
-		got = perfring_os_file_pread(jit->fd, jit->window, PERFRING_JIT_WINDOW, at);
+		got = perfring__os_file_pread(jit->fd, jit->window, PERFRING_JIT_WINDOW, at);
 		if (got < 0)
 			return (int)got;
 		jit->window_at = at;
@@ -95,9 +95,9 @@ static int take_load(struct perfring_jit *jit, const unsigned char *record, uint
 		return there;
 	if (!there || !name_size || !memchr(name, 0, (size_t)name_size)) {
 		jit->counts.malformed++;
-		return perfring_jit_forget(jit, address, perfring_jit_end(address, code));
+		return perfring__jit_forget(jit, address, perfring__jit_end(address, code));
 	}
-	return perfring_jit_put(jit, address, code, (const char *)name, strlen((const char *)name), debug);
+	return perfring__jit_put(jit, address, code, (const char *)name, strlen((const char *)name), debug);
 }
 
 /* Takes a MOVE record: moves the piece that begins at the old address.  Other names are removed from both places, also if no
@@ -105,9 +105,9 @@ static int take_load(struct perfring_jit *jit, const unsigned char *record, uint
 static int take_move(struct perfring_jit *jit, const unsigned char *record)
 {
 	uint64_t from = u64_at(jit, record + 32), to = u64_at(jit, record + 40), size = u64_at(jit, record + 48);
-	const struct perfring_mapping *code = perfring_intervals_find(jit->codes, from);
+	const struct perfring_mapping *code = perfring__intervals_find(jit->codes, from);
 	struct perfring_mapping moved = {.addr = to};
-	uint64_t gone = perfring_jit_end(from, size), known = 0;
+	uint64_t gone = perfring__jit_end(from, size), known = 0;
 	int error;
 
 	if (code && code->addr - code->pgoff == from) {
@@ -116,12 +116,12 @@ static int take_move(struct perfring_jit *jit, const unsigned char *record)
 		known = code->end - from < size ? code->end - from : size;
 		gone = code->end > gone ? code->end : gone;
 	}
-	moved.end = perfring_jit_end(to, known);
+	moved.end = perfring__jit_end(to, known);
 	/* first, so that a move needs no more pieces than there may be */
-	error = perfring_jit_forget(jit, from, gone);
+	error = perfring__jit_forget(jit, from, gone);
 	if (!error)
-		error = perfring_jit_forget(jit, moved.end, perfring_jit_end(to, size));
-	return error || !known ? error : perfring_jit_put_code(jit, &moved);
+		error = perfring__jit_forget(jit, moved.end, perfring__jit_end(to, size));
+	return error || !known ? error : perfring__jit_put_code(jit, &moved);
 }
 
 static int take_record(struct perfring_jit *jit, const unsigned char *record, uint32_t id, uint32_t size)
@@ -242,14 +242,14 @@ int perfring_jit_line(const struct perfring_jit *jit, const struct perfring_jit_
 
 	if (!symbol->debug || jit->fd < 0 || !size)
 		return 0;
-	got = perfring_os_file_pread(jit->fd, head, sizeof(head), symbol->debug);
+	got = perfring__os_file_pread(jit->fd, head, sizeof(head), symbol->debug);
 	whole = got == sizeof(head) ? u32_at(jit, head + 4) : 0;
 	if (whole < DEBUG_SIZE || whole > PERFRING_JIT_DEBUG_MAX)
 		return got < 0 ? (int)got : 0;
 	record = malloc(whole);
 	if (!record)
 		return -ENOMEM;
-	got = perfring_os_file_pread(jit->fd, record, whole, symbol->debug);
+	got = perfring__os_file_pread(jit->fd, record, whole, symbol->debug);
 	if (got == whole)
 		ret = find_line(jit, record, whole, ip - symbol->start, &found, line);
 	if (ret == 1) {
@@ -298,7 +298,7 @@ static int read_header(struct perfring_jit *jit, struct perfring_jit_dump *about
 int perfring_jit_open_dump(struct perfring_jit **result, int fd, struct perfring_jit_dump *about)
 {
 	struct perfring_jit *jit;
-	int error = perfring_jit_make(&jit);
+	int error = perfring__jit_make(&jit);
 
 	*result = NULL;
 	*about = (struct perfring_jit_dump){0};

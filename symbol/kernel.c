@@ -99,7 +99,7 @@ static int take_line(struct source *source, char *line)
 	/* code and data, as perf; of several names of one address the last one is shown */
 	if (!strchr("tTwWdDbB", type) || table->count >= PERFRING_LIMIT_SYMBOLS)
 		return 0;
-	error = perfring_symbol_table_add(table, start, start, name, 0);
+	error = perfring__symbol_table_add(table, start, start, name, 0);
 	if (!error) {
 		table->entries[table->count - 1].is_shown = true; /* the kernel's names are not mangled */
 		table->entries[table->count - 1].has_module = has_module;
@@ -127,7 +127,7 @@ static int read_image(struct perfring_symbols *symbols, struct source *source, i
 	int error;
 
 	elf->reference = source->kernel->reference;
-	error = fd < 0 ? fd : perfring_elf_symbols_read(elf, fd, path, &symbols->places, false, &symbols->bytes_left);
+	error = fd < 0 ? fd : perfring__elf_symbols_read(elf, fd, path, &symbols->places, false, &symbols->bytes_left);
 	/* recorded are addresses, not offsets in this file: symbols are looked up without the segments */
 	elf->segment_count = 0;
 	source->is_image = source->is_seen = true;
@@ -201,7 +201,8 @@ static int take_source(struct perfring_symbol_object *object, struct source *sou
 		object->why = PERFRING_SYMBOL_OTHER_BOOT;
 	} else {
 		move(table, difference);
-		error = source->is_image ? perfring_symbol_table_sort(table, false) : perfring_symbol_table_sort_last(table);
+		error = source->is_image ? perfring__symbol_table_sort(table, false)
+					 : perfring__symbol_table_sort_last(table);
 		if (error)
 			return error;
 		end_modules(table);
@@ -223,8 +224,8 @@ static int open_cached(const struct perfring_symbols *symbols, const struct perf
 {
 	char path[PATH_MAX];
 
-	return perfring_places_open_build(&symbols->places, PERFRING_PLACE_KALLSYMS, kernel->build_id,
-					  kernel->build_id_size, PERFRING_PLACES_PERF, "[kernel.kallsyms]", path);
+	return perfring__places_open_build(&symbols->places, PERFRING_PLACE_KALLSYMS, kernel->build_id,
+					   kernel->build_id_size, PERFRING_PLACES_PERF, "[kernel.kallsyms]", path);
 }
 
 /* Whether /proc/kallsyms can be read, and shows addresses: the first one that is not 0 is in its first lines. */
@@ -259,7 +260,7 @@ static int find_text(struct perfring_symbols *symbols, struct perfring_symbol_ob
 	error = read_kallsyms(&source, fd);
 	close(fd);
 	if (error || !source.text_start || source.text_end <= source.text_start) {
-		perfring_symbol_table_close(&source.symbols->table);
+		perfring__symbol_table_close(&source.symbols->table);
 		return error == -ENOMEM ? error : 0;
 	}
 	object->text_start = kernel->address;
@@ -268,14 +269,14 @@ static int find_text(struct perfring_symbols *symbols, struct perfring_symbol_ob
 	return error ? error : 1;
 }
 
-void perfring_symbols_read_beyond(struct perfring_symbol_object *object)
+void perfring__symbols_read_beyond(struct perfring_symbol_object *object)
 {
 	const struct perfring_symbol_kernel kernel = {.reference = "_text", .address = object->text_start};
 	struct source source = {.kernel = &kernel, .symbols = &object->file->symbols};
 	int error;
 
 	object->text_end = 0;
-	perfring_symbol_table_close(&source.symbols->table);
+	perfring__symbol_table_close(&source.symbols->table);
 	error = take_source(object, &source, read_running(&source), true);
 	if (error) {
 		object->why = PERFRING_SYMBOL_UNREADABLE;
@@ -295,9 +296,9 @@ static int find_kernel(struct perfring_symbols *symbols, struct perfring_symbol_
 	if (kernel->kallsyms || kernel->vmlinux) {
 		uint8_t id[PERFRING_BUILD_ID_SIZE];
 
-		fd = perfring_os_object_open(0, kernel->kallsyms ? kernel->kallsyms : kernel->vmlinux);
+		fd = perfring__os_object_open(0, kernel->kallsyms ? kernel->kallsyms : kernel->vmlinux);
 		if (!kernel->kallsyms && fd >= 0 && kernel->build_id_size &&
-		    perfring_elf_build_id(fd, &symbols->bytes_left, id) >= (int)kernel->build_id_size &&
+		    perfring__elf_build_id(fd, &symbols->bytes_left, id) >= (int)kernel->build_id_size &&
 		    memcmp(id, kernel->build_id, kernel->build_id_size)) {
 			close(fd);
 			return 0;
@@ -335,7 +336,7 @@ int perfring_symbols_get_kernel(struct perfring_symbols *symbols, const struct p
 	object->file = calloc(1, sizeof(*object->file));
 	error = object->file ? find_kernel(symbols, object, kernel) : -ENOMEM;
 	if (error) {
-		perfring_symbols_close_kernel(object);
+		perfring__symbols_close_kernel(object);
 		return error;
 	}
 	object->file->has_no_lines = true;
@@ -344,10 +345,10 @@ int perfring_symbols_get_kernel(struct perfring_symbols *symbols, const struct p
 	return 0;
 }
 
-void perfring_symbols_close_kernel(struct perfring_symbol_object *object)
+void perfring__symbols_close_kernel(struct perfring_symbol_object *object)
 {
 	if (object->file)
-		perfring_elf_symbols_close(&object->file->symbols);
+		perfring__elf_symbols_close(&object->file->symbols);
 	free(object->file);
 	free(object);
 }

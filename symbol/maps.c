@@ -31,7 +31,7 @@ const char *perfring_maps_name(struct perfring_maps *maps, const char *text, siz
 {
 	const void *copy;
 
-	if (perfring_intern(&maps->intern, text, strnlen(text, size), &copy))
+	if (perfring__intern(&maps->intern, text, strnlen(text, size), &copy))
 		return NULL;
 	return copy ? copy : "";
 }
@@ -85,7 +85,7 @@ static const struct perfring_maps_object *get_object(struct perfring_maps *maps,
 		key.file.ino = file->ino;
 		key.file.ino_generation = file->ino_generation;
 	}
-	if (perfring_intern(&maps->intern, &key, sizeof(key), &copy))
+	if (perfring__intern(&maps->intern, &key, sizeof(key), &copy))
 		return NULL;
 	return copy ? copy : &none;
 }
@@ -95,18 +95,18 @@ static const struct perfring_maps_object *get_object(struct perfring_maps *maps,
 /* Forgets tasks, ended ones first, then the oldest, and at last the kernel's mappings, until the mappings are within their bound. */
 static void bound_mappings(struct perfring_maps *maps)
 {
-	while (maps->tasks.intervals.count > MAPPINGS_MAX && perfring_tasks_forget(&maps->tasks))
+	while (maps->tasks.intervals.count > MAPPINGS_MAX && perfring__tasks_forget(&maps->tasks))
 		;
 	if (maps->tasks.intervals.count <= MAPPINGS_MAX)
 		return;
-	perfring_intervals_drop(&maps->tasks.intervals, maps->kernel);
+	perfring__intervals_drop(&maps->tasks.intervals, maps->kernel);
 	maps->kernel = NULL;
 	maps->forgotten++;
 }
 
 static int put(struct perfring_maps *maps, struct perfring_interval **tree, const struct perfring_mapping *mapping)
 {
-	if (perfring_intervals_put(&maps->tasks.intervals, tree, mapping))
+	if (perfring__intervals_put(&maps->tasks.intervals, tree, mapping))
 		return -ENOMEM;
 	bound_mappings(maps);
 	return 0;
@@ -138,10 +138,10 @@ static int take_mapping(struct perfring_maps *maps, uint16_t misc, struct perfri
 	case PERFRING_RECORD_MISC_KERNEL:
 		return take_kernel_mapping(maps, &maps->kernel, name, file, mapping);
 	case PERFRING_RECORD_MISC_GUEST_KERNEL:
-		process = perfring_tasks_get(&maps->tasks, mapping->pid);
+		process = perfring__tasks_get(&maps->tasks, mapping->pid);
 		return process ? take_kernel_mapping(maps, &process->guest, name, file, mapping) : -ENOMEM;
 	case PERFRING_RECORD_MISC_USER:
-		process = perfring_tasks_get(&maps->tasks, mapping->pid);
+		process = perfring__tasks_get(&maps->tasks, mapping->pid);
 		mapping->object = get_object(maps, name, file, -1);
 		if (!process || !mapping->object)
 			return -ENOMEM;
@@ -180,14 +180,15 @@ static int take_mmap2(struct perfring_maps *maps, uint16_t misc, const struct pe
 /* KSYMBOL has u32 len. */
 static int take_ksymbol(struct perfring_maps *maps, const struct perfring_record_ksymbol *symbol)
 {
-	const struct perfring_mapping *there = perfring_intervals_find(maps->kernel, symbol->addr);
+	const struct perfring_mapping *there = perfring__intervals_find(maps->kernel, symbol->addr);
 	struct perfring_mapping mapping = {
 		.addr = symbol->addr, .end = end_of(symbol->addr, symbol->len), .pid = UINT32_MAX, .prot = 4};
 
 	if (there && there->object->kind != PERFRING_MAPS_KSYMBOL)
 		return 0;
 	if (symbol->flags & PERFRING_RECORD_KSYMBOL_FLAGS_UNREGISTER)
-		return there ? perfring_intervals_remove(&maps->tasks.intervals, &maps->kernel, there->addr, there->end)
+		return there ? perfring__intervals_remove(&maps->tasks.intervals, &maps->kernel, there->addr,
+							  there->end)
 			     : 0;
 	mapping.object = get_object(maps, symbol->name, NULL, PERFRING_MAPS_KSYMBOL);
 	return mapping.object ? put(maps, &maps->kernel, &mapping) : -ENOMEM;
@@ -196,19 +197,19 @@ static int take_ksymbol(struct perfring_maps *maps, const struct perfring_record
 static int take_comm(struct perfring_maps *maps, uint16_t misc, const struct perfring_record_comm *comm)
 {
 	const char *name = perfring_maps_name(maps, comm->comm.data, comm->comm.size);
-	struct perfring_task *task = perfring_tasks_get(&maps->tasks, comm->tid);
+	struct perfring_task *task = perfring__tasks_get(&maps->tasks, comm->tid);
 
 	if (!name || !task)
 		return -ENOMEM;
 	task->comm = name;
 	task->has_ended = false;
 	if (misc & PERFRING_RECORD_MISC_COMM_EXEC) {
-		task = perfring_tasks_get(&maps->tasks, comm->pid);
+		task = perfring__tasks_get(&maps->tasks, comm->pid);
 		if (!task)
 			return -ENOMEM;
-		perfring_tasks_clear_maps(&maps->tasks, task);
+		perfring__tasks_clear_maps(&maps->tasks, task);
 	}
-	return perfring_tasks_join(&maps->tasks, comm->tid, comm->pid);
+	return perfring__tasks_join(&maps->tasks, comm->tid, comm->pid);
 }
 
 /* What a child inherits from its parent. */
@@ -220,7 +221,7 @@ struct heritage {
 
 static struct heritage heritage_of(const struct perfring_maps *maps, uint32_t tid)
 {
-	const struct perfring_task *parent = perfring_tasks_find(&maps->tasks, tid);
+	const struct perfring_task *parent = perfring__tasks_find(&maps->tasks, tid);
 	struct heritage heritage = {perfring_maps_comm(maps, tid), NULL, 0};
 
 	if (parent) {
@@ -239,13 +240,13 @@ static void inherit(struct perfring_task *task, const struct heritage *heritage)
 
 static int share_maps(struct perfring_maps *maps, uint32_t pid, uint32_t parent_pid)
 {
-	struct perfring_task *process = perfring_tasks_get(&maps->tasks, pid);
-	const struct perfring_task *parent = perfring_tasks_find(&maps->tasks, parent_pid);
+	struct perfring_task *process = perfring__tasks_get(&maps->tasks, pid);
+	const struct perfring_task *parent = perfring__tasks_find(&maps->tasks, parent_pid);
 
 	if (!process)
 		return -ENOMEM;
-	perfring_tasks_clear_maps(&maps->tasks, process);
-	process->maps = parent ? perfring_intervals_share(parent->maps) : NULL;
+	perfring__tasks_clear_maps(&maps->tasks, process);
+	process->maps = parent ? perfring__intervals_share(parent->maps) : NULL;
 	process->version = parent ? parent->version : 0;
 	return 0;
 }
@@ -256,7 +257,7 @@ static int share_maps(struct perfring_maps *maps, uint32_t pid, uint32_t parent_
 static int take_fork(struct perfring_maps *maps, uint16_t misc, const struct perfring_record_fork *fork)
 {
 	struct heritage heritage = heritage_of(maps, fork->ptid);
-	struct perfring_task *child = perfring_tasks_get(&maps->tasks, fork->tid);
+	struct perfring_task *child = perfring__tasks_get(&maps->tasks, fork->tid);
 	bool was_old;
 
 	if (!child)
@@ -265,27 +266,27 @@ static int take_fork(struct perfring_maps *maps, uint16_t misc, const struct per
 	child->has_ended = false;
 	child->is_old = (misc & PERFRING_RECORD_MISC_FORK_EXEC) || !fork->time;
 	if (!child->is_old && !was_old) {
-		perfring_tasks_renew(&maps->tasks, child);
+		perfring__tasks_renew(&maps->tasks, child);
 		inherit(child, &heritage);
 		if (fork->pid != fork->ppid && share_maps(maps, fork->pid, fork->ppid))
 			return -ENOMEM;
 	} else if (child->is_old && !child->comm) {
 		inherit(child, &heritage);
 	}
-	return perfring_tasks_join(&maps->tasks, fork->tid, fork->pid);
+	return perfring__tasks_join(&maps->tasks, fork->tid, fork->pid);
 }
 
 static int take_namespaces(struct perfring_maps *maps, const struct perfring_record_namespaces *namespaces)
 {
 	uint64_t count = namespaces->links.nr < 16 ? namespaces->links.nr : 16;
-	struct perfring_task *task = perfring_tasks_get(&maps->tasks, namespaces->tid);
+	struct perfring_task *task = perfring__tasks_get(&maps->tasks, namespaces->tid);
 	const void *copy;
 
-	if (!task || perfring_intern(&maps->intern, namespaces->links.words, (size_t)count * 16, &copy))
+	if (!task || perfring__intern(&maps->intern, namespaces->links.words, (size_t)count * 16, &copy))
 		return -ENOMEM;
 	task->namespaces = copy;
 	task->namespace_count = copy ? count : 0;
-	return perfring_tasks_join(&maps->tasks, namespaces->tid, namespaces->pid);
+	return perfring__tasks_join(&maps->tasks, namespaces->tid, namespaces->pid);
 }
 
 int perfring_maps_take_record(struct perfring_maps *maps, const struct perfring_record *record)
@@ -300,7 +301,7 @@ int perfring_maps_take_record(struct perfring_maps *maps, const struct perfring_
 	case PERFRING_RECORD_FORK:
 		return take_fork(maps, record->misc, &record->is.fork);
 	case PERFRING_RECORD_EXIT:
-		perfring_tasks_end(&maps->tasks, record->is.exit.tid);
+		perfring__tasks_end(&maps->tasks, record->is.exit.tid);
 		return 0;
 	case PERFRING_RECORD_KSYMBOL:
 		return take_ksymbol(maps, &record->is.ksymbol);
@@ -340,15 +341,15 @@ const struct perfring_mapping *perfring_maps_find(const struct perfring_maps *ma
 
 	switch (cpumode) {
 	case PERFRING_RECORD_MISC_KERNEL:
-		return perfring_intervals_find(maps->kernel, ip);
+		return perfring__intervals_find(maps->kernel, ip);
 	case PERFRING_RECORD_MISC_USER:
-		process = perfring_tasks_find(&maps->tasks, pid);
-		return process ? perfring_intervals_find(process->maps, ip) : NULL;
+		process = perfring__tasks_find(&maps->tasks, pid);
+		return process ? perfring__intervals_find(process->maps, ip) : NULL;
 	case PERFRING_RECORD_MISC_GUEST_KERNEL:
-		process = perfring_tasks_find(&maps->tasks, pid);
+		process = perfring__tasks_find(&maps->tasks, pid);
 		if (!process || !process->guest)
-			process = perfring_tasks_find(&maps->tasks, 0);
-		return process ? perfring_intervals_find(process->guest, ip) : NULL;
+			process = perfring__tasks_find(&maps->tasks, 0);
+		return process ? perfring__intervals_find(process->guest, ip) : NULL;
 	default:
 		return NULL;
 	}
@@ -356,7 +357,7 @@ const struct perfring_mapping *perfring_maps_find(const struct perfring_maps *ma
 
 uint64_t perfring_maps_version(const struct perfring_maps *maps, uint32_t pid)
 {
-	const struct perfring_task *process = perfring_tasks_find(&maps->tasks, pid);
+	const struct perfring_task *process = perfring__tasks_find(&maps->tasks, pid);
 
 	return process ? process->version : 0;
 }
@@ -368,7 +369,7 @@ uint64_t perfring_mapping_offset(const struct perfring_mapping *mapping, uint64_
 
 const char *perfring_maps_comm(const struct perfring_maps *maps, uint32_t tid)
 {
-	const struct perfring_task *task = perfring_tasks_find(&maps->tasks, tid);
+	const struct perfring_task *task = perfring__tasks_find(&maps->tasks, tid);
 
 	if (task && task->comm)
 		return task->comm;
@@ -377,7 +378,7 @@ const char *perfring_maps_comm(const struct perfring_maps *maps, uint32_t tid)
 
 uint64_t perfring_maps_namespace(const struct perfring_maps *maps, uint32_t tid, unsigned index)
 {
-	const struct perfring_task *task = perfring_tasks_find(&maps->tasks, tid);
+	const struct perfring_task *task = perfring__tasks_find(&maps->tasks, tid);
 
 	return task && index < task->namespace_count ? task->namespaces[2 * index + 1] : 0;
 }
@@ -402,7 +403,7 @@ int perfring_maps_open(struct perfring_maps **result)
 	if (!maps)
 		return -ENOMEM;
 	maps->intern.max = NAME_BYTES_MAX;
-	if (!perfring_tasks_open(&maps->tasks))
+	if (!perfring__tasks_open(&maps->tasks))
 		maps->idle = perfring_maps_name(maps, "swapper", 8);
 	if (!maps->idle) {
 		perfring_maps_close(maps);
@@ -416,8 +417,8 @@ void perfring_maps_close(struct perfring_maps *maps)
 {
 	if (!maps)
 		return;
-	perfring_intervals_drop(&maps->tasks.intervals, maps->kernel);
-	perfring_tasks_close(&maps->tasks);
-	perfring_intern_close(&maps->intern);
+	perfring__intervals_drop(&maps->tasks.intervals, maps->kernel);
+	perfring__tasks_close(&maps->tasks);
+	perfring__intern_close(&maps->intern);
 	free(maps);
 }

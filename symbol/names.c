@@ -185,7 +185,7 @@ static int find_made(struct perfring_names *names, uint32_t pid, const struct pe
 	int one;
 
 	found->nameless = map ? PERFRING_NAMELESS_MADE : PERFRING_NAMELESS_UNMAPPED;
-	one = perfring_jit_files_find(&names->jits, pid, map, ip, &code, &found->object);
+	one = perfring__jit_files_find(&names->jits, pid, map, ip, &code, &found->object);
 	if (one <= 0)
 		return one;
 	found->name = code.name;
@@ -221,7 +221,7 @@ int perfring_names_frames(struct perfring_names *names, unsigned cpumode, uint32
 /* Reports once that names are shown as they are in objects: this library cannot demangle. */
 static void look_for_mangled(struct perfring_names *names, const char *name)
 {
-	if (perfring_demangles() || names->saw_mangled || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
+	if (perfring__demangles() || names->saw_mangled || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
 		return;
 	names->saw_mangled = true;
 	report(names, PERFRING_NAMES_MANGLED, name, NULL, 0);
@@ -230,7 +230,7 @@ static void look_for_mangled(struct perfring_names *names, const char *name)
 static int find_user(struct perfring_names *names, uint32_t pid, uint64_t ip, struct perfring_name *found)
 {
 	const struct perfring_mapping *map = perfring_maps_find(names->maps, PERFRING_RECORD_MISC_USER, pid, ip);
-	bool may_be_made = map && perfring_jit_files_may_be_in(map);
+	bool may_be_made = map && perfring__jit_files_may_be_in(map);
 	struct perfring_symbol_object *object;
 	struct perfring_symbol symbol;
 	/* a dump may also have code of an object: that was copied, or is its process's own */
@@ -439,7 +439,7 @@ int perfring_names_take_record(struct perfring_names *names, const struct perfri
 	    (is_map && (record->type == PERFRING_RECORD_MMAP ||
 			(record->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) != PERFRING_RECORD_MISC_USER)))
 		names->version++;
-	return error ? error : perfring_jit_files_take(&names->jits, record);
+	return error ? error : perfring__jit_files_take(&names->jits, record);
 }
 
 int perfring_names_take(struct perfring_names *names, const struct perfring_item *item)
@@ -452,7 +452,7 @@ int perfring_names_take(struct perfring_names *names, const struct perfring_item
 
 int perfring_names_advance(struct perfring_names *names, uint64_t time)
 {
-	int one = perfring_jit_files_advance(&names->jits, time);
+	int one = perfring__jit_files_advance(&names->jits, time);
 
 	names->version += one > 0;
 	return one;
@@ -469,10 +469,10 @@ static int take_thread(struct perfring_names *names, uint32_t pid, uint32_t tid)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_COMM};
 	struct perfring_os_task thread;
-	int error = perfring_os_task_stat(pid, tid, &thread);
+	int error = perfring__os_task_stat(pid, tid, &thread);
 
 	if (error)
-		return perfring_os_pass_over(error);
+		return perfring__os_pass_over(error);
 	record.is.comm = (struct perfring_record_comm){.pid = pid, .tid = tid};
 	record.is.comm.comm = (struct perfring_string){
 		.data = thread.comm, .size = (uint32_t)strnlen(thread.comm, sizeof(thread.comm))};
@@ -482,15 +482,15 @@ static int take_thread(struct perfring_names *names, uint32_t pid, uint32_t tid)
 static int take_threads(struct perfring_names *names, uint32_t pid)
 {
 	struct perfring_os_tasks threads;
-	int error = perfring_os_tasks_open(&threads, pid);
+	int error = perfring__os_tasks_open(&threads, pid);
 	uint32_t tid;
 
 	if (error)
-		return perfring_os_pass_over(error);
-	while (!error && (tid = perfring_os_tasks_next(&threads)))
+		return perfring__os_pass_over(error);
+	while (!error && (tid = perfring__os_tasks_next(&threads)))
 		error = take_thread(names, pid, tid);
-	perfring_os_tasks_close(&threads);
-	return error ? error : perfring_os_pass_over(threads.error);
+	perfring__os_tasks_close(&threads);
+	return error ? error : perfring__os_pass_over(threads.error);
 }
 
 int perfring_names_take_process(struct perfring_names *names, uint32_t pid)
@@ -504,17 +504,17 @@ int perfring_names_take_process(struct perfring_names *names, uint32_t pid)
 	if (error)
 		return error;
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
-	error = perfring_os_lines_open(&lines, path);
+	error = perfring__os_lines_open(&lines, path);
 	if (error)
-		return perfring_os_pass_over(error);
-	while (!error && (line = perfring_os_lines_next(&lines))) {
-		if (!perfring_os_map_parse(&map, line) || !(map.prot & PROT_EXEC))
+		return perfring__os_pass_over(error);
+	while (!error && (line = perfring__os_lines_next(&lines))) {
+		if (!perfring__os_map_parse(&map, line) || !(map.prot & PROT_EXEC))
 			continue;
-		record.is.mmap2 = perfring_proc_map_record(&map, pid);
+		record.is.mmap2 = perfring__proc_map_record(&map, pid);
 		error = perfring_names_take_record(names, &record);
 	}
-	perfring_os_lines_close(&lines);
-	return error ? error : perfring_os_pass_over(lines.error);
+	perfring__os_lines_close(&lines);
+	return error ? error : perfring__os_pass_over(lines.error);
 }
 
 /* ---- all of it ---- */
@@ -593,7 +593,7 @@ void perfring_names_close(struct perfring_names *names)
 {
 	if (!names)
 		return;
-	perfring_jit_files_close(&names->jits);
+	perfring__jit_files_close(&names->jits);
 	perfring_stacks_close(names->stacks);
 	perfring_symbols_close(names->own_cache);
 	perfring_maps_close(names->own_maps);

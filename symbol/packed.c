@@ -100,7 +100,7 @@ static int unpack(struct perfring_elf_budget *budget, unsigned char **bytes, uin
 	int error = check(by, *bytes_size - header, size);
 
 	if (!error)
-		error = perfring_elf_charge(budget, size);
+		error = perfring__elf_charge(budget, size);
 	if (error)
 		return error;
 	inflated = malloc((size_t)size + 1);
@@ -114,22 +114,23 @@ static int unpack(struct perfring_elf_budget *budget, unsigned char **bytes, uin
 	return error;
 }
 
-int perfring_packed_read(const struct perfring_elf_image *image, const struct perfring_elf_section *section, bool is_gnu,
-			 unsigned char **bytes, uint64_t *bytes_size)
+int perfring__packed_read(const struct perfring_elf_image *image, const struct perfring_elf_section *section,
+			  bool is_gnu, unsigned char **bytes, uint64_t *bytes_size)
 {
 	const unsigned header = image->is_long ? 24 : 12;
 	uint64_t size = 0;
 	int error;
 
 	*bytes_size = 0;
-	*bytes = perfring_elf_section_read(image, section, &error);
+	*bytes = perfring__elf_section_read(image, section, &error);
 	if (!*bytes)
 		return error == -EINVAL ? 0 : error;
 	*bytes_size = section->size;
 	if (section->flags & SHF_COMPRESSED)
-		return *bytes_size < header ? -EINVAL
-					    : unpack(image->budget, bytes, bytes_size, perfring_elf_number(image, *bytes, 4),
-						     header, perfring_elf_member(image, *bytes, 8, 4, 0));
+		return *bytes_size < header
+			       ? -EINVAL
+			       : unpack(image->budget, bytes, bytes_size, perfring__elf_number(image, *bytes, 4),
+					header, perfring__elf_member(image, *bytes, 8, 4, 0));
 	if (!is_gnu || *bytes_size < GNU_HEADER || memcmp(*bytes, "ZLIB", 4))
 		return 0;
 	for (int i = 4; i < GNU_HEADER; i++)

@@ -40,9 +40,9 @@ static int take_line(struct perfring_jit *jit, const char *line, const char *end
 		end--;
 	if (!at || !size || at >= end || end - at > PERFRING_JIT_NAME_MAX || memchr(at, 0, (size_t)(end - at))) {
 		jit->counts.malformed++;
-		return at ? perfring_jit_forget(jit, start, perfring_jit_end(start, size)) : 0;
+		return at ? perfring__jit_forget(jit, start, perfring__jit_end(start, size)) : 0;
 	}
-	return perfring_jit_put(jit, start, size, at, (size_t)(end - at), 0);
+	return perfring__jit_put(jit, start, size, at, (size_t)(end - at), 0);
 }
 
 /* Takes the lines of the text that have a newline.  is_last: the text ends with the file, so its last line needs none.  Returns the
@@ -85,7 +85,7 @@ static int read_all(struct perfring_jit *jit, int fd, char *block)
 	int64_t got, taken;
 
 	do {
-		got = perfring_os_file_pread(fd, block + there, BLOCK - there, at);
+		got = perfring__os_file_pread(fd, block + there, BLOCK - there, at);
 		if (got < 0)
 			return (int)got;
 		there += (size_t)got;
@@ -115,7 +115,7 @@ static int read_all(struct perfring_jit *jit, int fd, char *block)
 int perfring_jit_open_map(struct perfring_jit **jit, int fd)
 {
 	char *block = malloc(BLOCK);
-	int error = block ? perfring_jit_make(jit) : -ENOMEM;
+	int error = block ? perfring__jit_make(jit) : -ENOMEM;
 
 	if (!block)
 		*jit = NULL;

@@ -27,7 +27,7 @@ static int join(char **path, const char *folder, const char *rest)
 	return -ENOMEM;
 }
 
-int perfring_places_open(struct perfring_places *places)
+int perfring__places_open(struct perfring_places *places)
 {
 	const char *home = secure_getenv("HOME"), *perf = secure_getenv("PERF_BUILDID_DIR");
 	const char *debuginfod = secure_getenv("DEBUGINFOD_CACHE_PATH"), *cache = secure_getenv("XDG_CACHE_HOME");
@@ -42,22 +42,22 @@ int perfring_places_open(struct perfring_places *places)
 	return join(&places->debuginfod_cache, home, "/.cache/debuginfod_client");
 }
 
-void perfring_places_close(struct perfring_places *places)
+void perfring__places_close(struct perfring_places *places)
 {
 	free(places->perf_cache);
 	free(places->debuginfod_cache);
-	perfring_debuginfod_close(places->servers);
+	perfring__debuginfod_close(places->servers);
 	memset(places, 0, sizeof(*places));
 }
 
-int perfring_places_open_path(const struct perfring_places *places, const char *path)
+int perfring__places_open_path(const struct perfring_places *places, const char *path)
 {
-	return places->symfs ? perfring_os_object_open_in(places->symfs, path)
-			     : perfring_os_object_open(places->pid, path);
+	return places->symfs ? perfring__os_object_open_in(places->symfs, path)
+			     : perfring__os_object_open(places->pid, path);
 }
 
-int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of wanted, const uint8_t *id,
-			       uint32_t size, unsigned place, const char *name, char path[PATH_MAX])
+int perfring__places_open_build(const struct perfring_places *places, enum perfring_place_of wanted, const uint8_t *id,
+				uint32_t size, unsigned place, const char *name, char path[PATH_MAX])
 {
 	/* the file's name in perf's cache, and in debuginfod's; NULL: never there */
 	static const char *const names[][2] = {
@@ -78,23 +78,23 @@ int perfring_places_open_build(const struct perfring_places *places, enum perfri
 		if (wanted != PERFRING_PLACE_DEBUG_FILE)
 			return -ENOENT;
 		snprintf(path, PATH_MAX, DEBUG_FOLDER "/.build-id/%.2s/%s.debug", text, text + 2);
-		fd = perfring_places_open_path(places, path);
-		return fd < 0 && places->symfs ? perfring_os_object_open(0, path) : fd;
+		fd = perfring__places_open_path(places, path);
+		return fd < 0 && places->symfs ? perfring__os_object_open(0, path) : fd;
 	case PERFRING_PLACES_PERF:
 		if (!places->perf_cache)
 			return -ENOENT;
 		snprintf(path, PATH_MAX, "%.3900s/.build-id/%.2s/%s/%s", places->perf_cache, text, text + 2,
 			 names[wanted][0]);
-		return perfring_os_object_open(0, path);
+		return perfring__os_object_open(0, path);
 	case PERFRING_PLACES_DEBUGINFOD:
 		if (!places->debuginfod_cache || !names[wanted][1])
 			return -ENOENT;
 		snprintf(path, PATH_MAX, "%.3900s/%s/%s", places->debuginfod_cache, text, names[wanted][1]);
-		return perfring_os_object_open(0, path);
+		return perfring__os_object_open(0, path);
 	case PERFRING_PLACES_SERVERS:
 		if (!places->servers || !names[wanted][1])
 			return -ENOENT;
-		return perfring_debuginfod_find(places->servers, wanted, id, size, name, path);
+		return perfring__debuginfod_find(places->servers, wanted, id, size, name, path);
 	}
 	return -ENODATA;
 }

@@ -31,11 +31,11 @@ enum perfring_place_of {
 
 /* Sets the caches of this user, by HOME and the variables of perf and debuginfod; other members stay.  Returns 0 or -ENOMEM; then
  * close frees what is there. */
-int perfring_places_open(struct perfring_places *places);
-void perfring_places_close(struct perfring_places *places);
+int perfring__places_open(struct perfring_places *places);
+void perfring__places_close(struct perfring_places *places);
 
 /* Opens the regular file of a path, in symfs or in the process's root.  Returns a descriptor, which the caller closes; or -errno. */
-int perfring_places_open_path(const struct perfring_places *places, const char *path);
+int perfring__places_open_path(const struct perfring_places *places, const char *path);
 
 /* Where files of a build id are, in the order in which they are tried. */
 enum {
@@ -49,19 +49,19 @@ enum {
 /* Opens the file of this build id (`size` bytes) in a place, PERFRING_PLACES_.  name: the object's, for the progress of a download.  Returns a
  * descriptor, which the caller closes, and its path; or -errno: -ENODATA (not a build id, or not a place), -ENOENT.  The file
  * may be of another build: the caller compares its id. */
-int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of wanted, const uint8_t *id,
-			       uint32_t size, unsigned place, const char *name, char path[PATH_MAX]);
+int perfring__places_open_build(const struct perfring_places *places, enum perfring_place_of wanted, const uint8_t *id,
+				uint32_t size, unsigned place, const char *name, char path[PATH_MAX]);
 
 /* ---- debuginfod.c ---- */
 
 /* Loads libdebuginfod.  progress: NULL, or called with `to` and the name while a file is loaded, bytes done of all; returns false
  * to stop.  Returns 0; -EOPNOTSUPP (it cannot be loaded), -ENOMEM. */
-int perfring_debuginfod_open(struct perfring_debuginfod **servers,
-			     bool (*progress)(void *to, const char *path, int64_t done, int64_t all), void *to);
-void perfring_debuginfod_close(struct perfring_debuginfod *servers);
+int perfring__debuginfod_open(struct perfring_debuginfod **servers,
+			      bool (*progress)(void *to, const char *path, int64_t done, int64_t all), void *to);
+void perfring__debuginfod_close(struct perfring_debuginfod *servers);
 
-/* Asks the servers, which may take long.  As perfring_places_open_build. */
-int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of wanted, const uint8_t *id,
-			     uint32_t size, const char *name, char path[PATH_MAX]);
+/* Asks the servers, which may take long.  As perfring__places_open_build. */
+int perfring__debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of wanted, const uint8_t *id,
+			      uint32_t size, const char *name, char path[PATH_MAX]);
 
 #endif

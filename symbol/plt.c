@@ -27,7 +27,7 @@ struct stubs {
 
 static uint64_t count_stubs(const struct perfring_elf_image *image, struct stubs *stubs)
 {
-	const struct perfring_elf_section *relocations = perfring_elf_section_find(image, ".rela.plt");
+	const struct perfring_elf_section *relocations = perfring__elf_section_find(image, ".rela.plt");
 	const struct perfring_elf_section *symbols, *strings;
 	int error;
 
@@ -38,9 +38,9 @@ static uint64_t count_stubs(const struct perfring_elf_image *image, struct stubs
 	if (symbols->link >= image->section_count)
 		return 0;
 	strings = &image->sections[symbols->link];
-	stubs->relocations = perfring_elf_section_read(image, relocations, &error);
-	stubs->symbols = stubs->relocations ? perfring_elf_section_read(image, symbols, &error) : NULL;
-	stubs->strings = stubs->symbols ? perfring_elf_section_read(image, strings, &error) : NULL;
+	stubs->relocations = perfring__elf_section_read(image, relocations, &error);
+	stubs->symbols = stubs->relocations ? perfring__elf_section_read(image, symbols, &error) : NULL;
+	stubs->strings = stubs->symbols ? perfring__elf_section_read(image, strings, &error) : NULL;
 	stubs->symbols_size = symbols->size;
 	stubs->strings_size = strings->size;
 	return stubs->strings ? relocations->size / (image->is_long ? 24 : 12) : 0;
@@ -50,14 +50,14 @@ static const char *stub_name(struct perfring_elf_reading *reading, const struct 
 			     const struct stubs *stubs, uint64_t i, uint32_t *length)
 {
 	const unsigned char *relocation = stubs->relocations + i * (image->is_long ? 24 : 12);
-	uint64_t word = perfring_elf_member(image, relocation, 8, 4, 0);
+	uint64_t word = perfring__elf_member(image, relocation, 8, 4, 0);
 	uint64_t symbol = (image->is_long ? word >> 32 : word >> 8) * (image->is_long ? 24 : 16);
 
 	*length = 0;
 	if (stubs->symbols_size < 24 || symbol > stubs->symbols_size - 24)
 		return "";
-	return perfring_elf_name(reading, stubs->strings, stubs->strings_size,
-				 perfring_elf_number(image, stubs->symbols + symbol, 4), length);
+	return perfring__elf_name(reading, stubs->strings, stubs->strings_size,
+				  perfring__elf_number(image, stubs->symbols + symbol, 4), length);
 }
 
 /* Writes the name of each entry, "NAME@plt", at most `most` bytes, and adds its symbol; with buffer NULL it only counts the
@@ -76,14 +76,14 @@ static int put_stubs(struct perfring_elf_reading *reading, const struct perfring
 		if (!name)
 			continue;
 		if (*used + length + 5 > most) {
-			perfring_elf_exceed(&reading->budget, "16 MiB of names in the PLT");
+			perfring__elf_exceed(&reading->budget, "16 MiB of names in the PLT");
 			break;
 		}
 		if (buffer) {
 			memcpy(text, name, length);
 			memcpy(text + length, "@plt", 5);
-			if (perfring_symbol_table_add(&reading->symbols->table, start, start + STUB, text,
-						      PERFRING_ENTRY_SIZED | PERFRING_ENTRY_STRONG)) {
+			if (perfring__symbol_table_add(&reading->symbols->table, start, start + STUB, text,
+						       PERFRING_ENTRY_SIZED | PERFRING_ENTRY_STRONG)) {
 				reading->budget.no_memory = true;
 				return -ENOMEM;
 			}
@@ -102,23 +102,23 @@ static int read_stubs(struct perfring_elf_reading *reading, const struct perfrin
 	put_stubs(reading, image, stubs, count, first, NULL, PERFRING_LIMIT_STUB_NAMES, &used);
 	if (!used)
 		return 0;
-	buffer = perfring_elf_allocate(&reading->budget, (size_t)used, 1);
+	buffer = perfring__elf_allocate(&reading->budget, (size_t)used, 1);
 	if (!buffer)
 		return -ENOMEM;
-	perfring_elf_keep(reading, buffer);
+	perfring__elf_keep(reading, buffer);
 	most = used;
 	return put_stubs(reading, image, stubs, count, first, buffer, most, &used);
 }
 
-int perfring_elf_stubs_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
+int perfring__elf_stubs_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image)
 {
-	const struct perfring_elf_section *plt = perfring_elf_section_find(image, ".plt.sec");
+	const struct perfring_elf_section *plt = perfring__elf_section_find(image, ".plt.sec");
 	struct stubs stubs;
 	uint64_t head = 0, count;
 	int error;
 
 	if (!plt) {
-		plt = perfring_elf_section_find(image, ".plt");
+		plt = perfring__elf_section_find(image, ".plt");
 		head = STUB_HEAD;
 	}
 	if (!plt || plt->size < head + STUB)

@@ -74,12 +74,12 @@ struct perfring_lines {
 
 static bool grow(struct perfring_lines *lines, void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
-	return perfring_dwarf_grow(&lines->dwarf.memory, array, count, capacity, size);
+	return perfring__dwarf_grow(&lines->dwarf.memory, array, count, capacity, size);
 }
 
 static void release(struct perfring_lines *lines, void *array, uint32_t capacity, size_t size)
 {
-	perfring_dwarf_free(&lines->dwarf.memory, array, capacity, size);
+	perfring__dwarf_free(&lines->dwarf.memory, array, capacity, size);
 }
 
 /* Adds the ranges of an entry to the list.  Returns whether it has any. */
@@ -89,8 +89,8 @@ static bool add_ranges(struct perfring_lines *lines, struct ranges *ranges, cons
 	struct perfring_dwarf_ranges its;
 	bool has = false;
 
-	perfring_dwarf_ranges_begin(&its, unit, entry);
-	while (lines->range_steps && lines->range_steps-- && perfring_dwarf_ranges_next(&its)) {
+	perfring__dwarf_ranges_begin(&its, unit, entry);
+	while (lines->range_steps && lines->range_steps-- && perfring__dwarf_ranges_next(&its)) {
 		if (its.start >= its.end)
 			continue;
 		if (!grow(lines, &ranges->list, ranges->count, &ranges->capacity, sizeof(*ranges->list)))
@@ -184,9 +184,9 @@ static void add_functions(struct perfring_lines *lines, struct unit *unit)
 	struct perfring_dwarf_walk walk;
 	struct perfring_dwarf_entry entry;
 
-	if (!perfring_dwarf_walk_begin(&walk, unit->dwarf, unit->dwarf->first, PERFRING_DWARF_FUNCTIONS, &unit->steps))
+	if (!perfring__dwarf_walk_begin(&walk, unit->dwarf, unit->dwarf->first, PERFRING_DWARF_FUNCTIONS, &unit->steps))
 		return;
-	while (perfring_dwarf_walk_next(&walk, &entry)) {
+	while (perfring__dwarf_walk_next(&walk, &entry)) {
 		if (!add_ranges(lines, &unit->ranges, unit->dwarf, &entry, unit->count))
 			continue;
 		if (!grow(lines, &unit->functions, unit->count, &unit->capacity, sizeof(*unit->functions)))
@@ -208,7 +208,7 @@ static void make_unit(struct perfring_lines *lines, struct unit *unit)
 static void make_rows(struct perfring_lines *lines, struct unit *unit)
 {
 	unit->has_rows = true;
-	if (perfring_dwarf_rows_open(&unit->rows, unit->dwarf) == -E2BIG)
+	if (perfring__dwarf_rows_open(&unit->rows, unit->dwarf) == -E2BIG)
 		lines->exceeded = "4 MiB in a unit's table of lines";
 }
 
@@ -216,14 +216,14 @@ static void make_rows(struct perfring_lines *lines, struct unit *unit)
 
 static uint32_t number_of(const struct perfring_dwarf_entry *entry, enum perfring_dwarf_slot slot, uint32_t unknown)
 {
-	uint64_t number = perfring_dwarf_has(entry, slot) ? entry->values[slot].number : unknown;
+	uint64_t number = perfring__dwarf_has(entry, slot) ? entry->values[slot].number : unknown;
 
 	return number < NONE ? (uint32_t)number : unknown;
 }
 
 static struct call call_of(const struct unit *unit, const struct perfring_dwarf_entry *entry, uint32_t parent)
 {
-	return (struct call){.named_by = (uint32_t)(perfring_dwarf_named_by(unit->dwarf, entry) - unit->dwarf->at),
+	return (struct call){.named_by = (uint32_t)(perfring__dwarf_named_by(unit->dwarf, entry) - unit->dwarf->at),
 			     .parent = parent,
 			     .file = number_of(entry, PERFRING_DWARF_CALL_FILE, NONE),
 			     .line = number_of(entry, PERFRING_DWARF_CALL_LINE, 0)};
@@ -239,9 +239,9 @@ static void add_calls(struct perfring_lines *lines, struct unit *unit, const str
 	} within[PERFRING_DWARF_DEPTH_MAX]; /* the calls in which the walk is: their depths ascend */
 	uint32_t count = 0;
 
-	if (!perfring_dwarf_walk_begin(&walk, unit->dwarf, function->entry, PERFRING_DWARF_CALLS, &unit->steps))
+	if (!perfring__dwarf_walk_begin(&walk, unit->dwarf, function->entry, PERFRING_DWARF_CALLS, &unit->steps))
 		return;
-	while (perfring_dwarf_walk_next(&walk, &entry)) {
+	while (perfring__dwarf_walk_next(&walk, &entry)) {
 		while (count && within[count - 1].depth >= walk.least)
 			count--;
 		if (!grow(lines, &unit->calls, unit->call_count, &unit->call_capacity, sizeof(*unit->calls)))
@@ -265,7 +265,7 @@ static void open_call(struct open_calls *open, uint32_t span)
 	uint32_t at = open->count++;
 	struct perfring_heap_entry entry = {UINT32_MAX - open->spans->list[span].of, span};
 
-	for (; at && perfring_heap_is_before(entry, open->heap[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at && perfring__heap_is_before(entry, open->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		open->heap[at] = open->heap[(at - 1) / 2];
 	open->heap[at] = entry;
 }
@@ -274,7 +274,7 @@ static void close_calls(struct open_calls *open, uint64_t address)
 {
 	while (open->count && open->spans->list[open->heap[0].number].end <= address) {
 		open->heap[0] = open->heap[--open->count];
-		perfring_heap_down(open->heap, open->count, 0);
+		perfring__heap_down(open->heap, open->count, 0);
 	}
 }
 
@@ -330,7 +330,7 @@ static void make_function(struct perfring_lines *lines, struct unit *unit, struc
 {
 	uint64_t before = lines->range_steps;
 
-	function->name = perfring_dwarf_name(unit->dwarf, function->entry);
+	function->name = perfring__dwarf_name(unit->dwarf, function->entry);
 	function->first = unit->spans.count;
 	add_calls(lines, unit, function);
 	unit->range_steps += before - lines->range_steps;
@@ -359,8 +359,8 @@ static uint32_t find_call(struct perfring_lines *lines, struct unit *unit, struc
 	return call;
 }
 
-int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct perfring_line_frame *frames,
-			uint32_t most)
+int perfring__lines_find(struct perfring_lines *lines, uint64_t address, struct perfring_line_frame *frames,
+			 uint32_t most)
 {
 	uint32_t number = find(lines->ranges.list, lines->ranges.count, address), place, count = 0, line = 0;
 	struct unit *unit = number == NONE ? NULL : &lines->units[number];
@@ -376,9 +376,9 @@ int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct p
 		make_rows(lines, unit);
 	place = find(unit->ranges.list, unit->ranges.count, address);
 	function = place == NONE ? NULL : &unit->functions[place];
-	row = perfring_dwarf_rows_find(&unit->rows, address);
+	row = perfring__dwarf_rows_find(&unit->rows, address);
 	if (row) {
-		file = perfring_dwarf_rows_file(&unit->rows, row->file);
+		file = perfring__dwarf_rows_file(&unit->rows, row->file);
 		line = row->line;
 	}
 	place = function ? find_call(lines, unit, function, address) : NONE;
@@ -386,10 +386,10 @@ int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct p
 		struct call *call = &unit->calls[place];
 
 		if (call->named_by)
-			call->name = perfring_dwarf_name(unit->dwarf, unit->dwarf->at + call->named_by);
+			call->name = perfring__dwarf_name(unit->dwarf, unit->dwarf->at + call->named_by);
 		call->named_by = 0;
 		frames[count++] = (struct perfring_line_frame){call->name, file, line};
-		file = perfring_dwarf_rows_file(&unit->rows, call->file);
+		file = perfring__dwarf_rows_file(&unit->rows, call->file);
 		line = call->line;
 	}
 	if (lines->dwarf.memory.is_short)
@@ -405,7 +405,7 @@ static void add_units(struct perfring_lines *lines)
 	struct perfring_dwarf_file *file = &lines->dwarf.own;
 	struct perfring_dwarf_entry first;
 
-	while (perfring_dwarf_next_unit(file, &first)) {
+	while (perfring__dwarf_next_unit(file, &first)) {
 		const struct perfring_dwarf_unit *unit = &file->units[file->count - 1];
 
 		if (first.tag != PERFRING_DWARF_COMPILE_UNIT ||
@@ -422,8 +422,8 @@ static void add_units(struct perfring_lines *lines)
 	sort(lines, &lines->ranges);
 }
 
-int perfring_lines_open(struct perfring_lines **result, int fd, const struct perfring_places *places, const char *name,
-			const char **exceeded)
+int perfring__lines_open(struct perfring_lines **result, int fd, const struct perfring_places *places, const char *name,
+			 const char **exceeded)
 {
 	struct perfring_lines *lines = calloc(1, sizeof(*lines));
 	int error;
@@ -432,21 +432,21 @@ int perfring_lines_open(struct perfring_lines **result, int fd, const struct per
 	if (!lines)
 		return -ENOMEM;
 	lines->range_steps = PERFRING_LIMIT_RANGES;
-	error = perfring_dwarf_open(&lines->dwarf, fd, places, name);
+	error = perfring__dwarf_open(&lines->dwarf, fd, places, name);
 	if (!error) {
 		add_units(lines);
 		error = lines->dwarf.memory.is_short ? -ENOMEM : lines->count ? 0 : -ENODATA;
 	}
 	if (error) {
 		*exceeded = lines->dwarf.exceeded ? lines->dwarf.exceeded : *exceeded;
-		perfring_lines_close(lines);
+		perfring__lines_close(lines);
 		return error;
 	}
 	*result = lines;
 	return 0;
 }
 
-void perfring_lines_close(struct perfring_lines *lines)
+void perfring__lines_close(struct perfring_lines *lines)
 {
 	if (!lines)
 		return;
@@ -457,20 +457,20 @@ void perfring_lines_close(struct perfring_lines *lines)
 		release(lines, unit->ranges.list, unit->ranges.capacity, sizeof(*unit->ranges.list));
 		release(lines, unit->calls, unit->call_capacity, sizeof(*unit->calls));
 		release(lines, unit->spans.list, unit->spans.capacity, sizeof(*unit->spans.list));
-		perfring_dwarf_rows_close(&unit->rows, unit->dwarf);
+		perfring__dwarf_rows_close(&unit->rows, unit->dwarf);
 	}
 	release(lines, lines->units, lines->capacity, sizeof(*lines->units));
 	release(lines, lines->ranges.list, lines->ranges.capacity, sizeof(*lines->ranges.list));
-	perfring_dwarf_close(&lines->dwarf);
+	perfring__dwarf_close(&lines->dwarf);
 	free(lines);
 }
 
-uint32_t perfring_lines_unit(const struct perfring_lines *lines, uint64_t address)
+uint32_t perfring__lines_unit(const struct perfring_lines *lines, uint64_t address)
 {
 	return find(lines->ranges.list, lines->ranges.count, address);
 }
 
-void perfring_lines_rest(struct perfring_lines *lines, uint32_t number)
+void perfring__lines_rest(struct perfring_lines *lines, uint32_t number)
 {
 	struct unit *unit = number < lines->count ? &lines->units[number] : NULL;
 
@@ -486,46 +486,47 @@ void perfring_lines_rest(struct perfring_lines *lines, uint32_t number)
 	unit->steps = steps_of(unit->dwarf);
 	lines->range_steps += unit->range_steps;
 	unit->range_steps = 0;
-	perfring_dwarf_unit_rest(unit->dwarf);
-	perfring_dwarf_rows_rest(&unit->rows, unit->dwarf);
+	perfring__dwarf_unit_rest(unit->dwarf);
+	perfring__dwarf_rows_rest(&unit->rows, unit->dwarf);
 	unit->has_rows = false;
 }
 
-char *perfring_lines_text(struct perfring_lines *lines, size_t size)
+char *perfring__lines_text(struct perfring_lines *lines, size_t size)
 {
-	return perfring_dwarf_text_space(&lines->dwarf.memory, size);
+	return perfring__dwarf_text_space(&lines->dwarf.memory, size);
 }
 
-bool perfring_lines_is_place(const struct perfring_lines *lines, const char *name)
+bool perfring__lines_is_place(const struct perfring_lines *lines, const char *name)
 {
-	return perfring_dwarf_is_place(&lines->dwarf.own, name) || perfring_dwarf_is_place(&lines->dwarf.shared, name);
+	return perfring__dwarf_is_place(&lines->dwarf.own, name) ||
+	       perfring__dwarf_is_place(&lines->dwarf.shared, name);
 }
 
-void perfring_lines_read_places(struct perfring_lines *lines, const char *const *places, uint32_t count,
-				void (*take)(void *to, const char *place, const char *text), void *to)
+void perfring__lines_read_places(struct perfring_lines *lines, const char *const *places, uint32_t count,
+				 void (*take)(void *to, const char *place, const char *text), void *to)
 {
 	for (uint32_t i = 0, next; i < count; i = next) {
-		bool is_own = perfring_dwarf_is_place(&lines->dwarf.own, places[i]);
+		bool is_own = perfring__dwarf_is_place(&lines->dwarf.own, places[i]);
 		struct perfring_dwarf_file *file = is_own ? &lines->dwarf.own : &lines->dwarf.shared;
 
-		for (next = i + 1; next < count && perfring_dwarf_is_place(file, places[next]); next++)
+		for (next = i + 1; next < count && perfring__dwarf_is_place(file, places[next]); next++)
 			;
-		perfring_dwarf_read_texts(file, places + i, next - i, take, to);
+		perfring__dwarf_read_texts(file, places + i, next - i, take, to);
 	}
 }
 
-void perfring_lines_renew(struct perfring_lines *lines)
+void perfring__lines_renew(struct perfring_lines *lines)
 {
-	perfring_dwarf_parts_renew(&lines->dwarf.own.parts);
-	perfring_dwarf_parts_renew(&lines->dwarf.shared.parts);
+	perfring__dwarf_parts_renew(&lines->dwarf.own.parts);
+	perfring__dwarf_parts_renew(&lines->dwarf.shared.parts);
 }
 
-uint64_t perfring_lines_memory(const struct perfring_lines *lines)
+uint64_t perfring__lines_memory(const struct perfring_lines *lines)
 {
 	return lines->dwarf.memory.bytes;
 }
 
-uint64_t perfring_lines_size(const struct perfring_lines *lines)
+uint64_t perfring__lines_size(const struct perfring_lines *lines)
 {
 	uint64_t size = 0;
 
@@ -534,7 +535,7 @@ uint64_t perfring_lines_size(const struct perfring_lines *lines)
 	return size;
 }
 
-const char *perfring_lines_exceeded(const struct perfring_lines *lines)
+const char *perfring__lines_exceeded(const struct perfring_lines *lines)
 {
 	return lines->exceeded;
 }

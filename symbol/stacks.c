@@ -186,11 +186,11 @@ static int get_tables(struct perfring_stacks *stacks, const struct perfring_mapp
 
 	if (object->kind != PERFRING_MAPS_FILE && object->kind != PERFRING_MAPS_VDSO)
 		return 0;
-	ret = perfring_symbols_look_up(stacks->symbols, &file, &found);
+	ret = perfring__symbols_look_up(stacks->symbols, &file, &found);
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : 0;
-	map->bias = perfring_symbols_bias(found, mapping->addr, mapping->end, mapping->pgoff);
-	return perfring_symbols_unwind(stacks->symbols, found, &map->unwind);
+	map->bias = perfring__symbols_bias(found, mapping->addr, mapping->end, mapping->pgoff);
+	return perfring__symbols_unwind(stacks->symbols, found, &map->unwind);
 }
 
 /* Adds the map at an address to the space.  Returns 1; 0: nothing is mapped there, it is known already, or there are too many;
@@ -209,7 +209,7 @@ static int add_map(struct perfring_stacks *stacks, struct space *space, uint32_t
 		return 0;
 	map = (struct perfring_unwind_map){.start = mapping->addr, .end = mapping->end};
 	error = get_tables(stacks, mapping, pid, &map);
-	if (error || perfring_os_array_grow(&space->maps, space->nr, &space->capacity, sizeof(*space->maps)))
+	if (error || perfring__os_array_grow(&space->maps, space->nr, &space->capacity, sizeof(*space->maps)))
 		return -ENOMEM;
 	memmove(space->maps + place + 1, space->maps + place, (space->nr - place) * sizeof(*space->maps));
 	space->maps[place] = map;

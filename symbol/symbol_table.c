@@ -14,10 +14,10 @@ enum {
 	DIGIT_MASK = (1 << DIGIT_BITS) - 1,
 };
 
-int perfring_symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
-			      unsigned flags)
+int perfring__symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
+			       unsigned flags)
 {
-	int error = perfring_os_array_grow(&table->entries, table->count, &table->capacity, sizeof(*table->entries));
+	int error = perfring__os_array_grow(&table->entries, table->count, &table->capacity, sizeof(*table->entries));
 
 	if (error)
 		return error;
@@ -54,7 +54,7 @@ static int sort_entries(struct perfring_symbol_table *table)
 {
 	struct perfring_symbol_entry *list = table->entries, *other = NULL;
 
-	if (perfring_os_array_resize(&other, table->count, sizeof(*other)))
+	if (perfring__os_array_resize(&other, table->count, sizeof(*other)))
 		return -ENOMEM;
 	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
 		struct perfring_symbol_entry *sorted = sort_by(list, other, table->count, shift);
@@ -80,8 +80,8 @@ static bool is_better(const struct perfring_symbol_entry *one, const struct perf
 	if (one->flags != other->flags)
 		return one->flags > other->flags;
 	if (demangles && strlen(a) != strlen(b)) {
-		a = perfring_demangle(a, text[0], TEXT) ? text[0] : a;
-		b = perfring_demangle(b, text[1], TEXT) ? text[1] : b;
+		a = perfring__demangle(a, text[0], TEXT) ? text[0] : a;
+		b = perfring__demangle(b, text[1], TEXT) ? text[1] : b;
 	}
 	length[0] = strlen(a);
 	length[1] = strlen(b);
@@ -128,17 +128,17 @@ static int sort(struct perfring_symbol_table *table, bool demangles, bool prefer
 	return 0;
 }
 
-int perfring_symbol_table_sort(struct perfring_symbol_table *table, bool demangles)
+int perfring__symbol_table_sort(struct perfring_symbol_table *table, bool demangles)
 {
 	return sort(table, demangles, false);
 }
 
-int perfring_symbol_table_sort_last(struct perfring_symbol_table *table)
+int perfring__symbol_table_sort_last(struct perfring_symbol_table *table)
 {
 	return sort(table, false, true);
 }
 
-struct perfring_symbol_entry *perfring_symbol_table_find(const struct perfring_symbol_table *table, uint64_t address)
+struct perfring_symbol_entry *perfring__symbol_table_find(const struct perfring_symbol_table *table, uint64_t address)
 {
 	uint32_t low = 0, high = table->count;
 
@@ -153,7 +153,7 @@ struct perfring_symbol_entry *perfring_symbol_table_find(const struct perfring_s
 	return low && address < table->entries[low - 1].end ? &table->entries[low - 1] : NULL;
 }
 
-void perfring_symbol_table_close(struct perfring_symbol_table *table)
+void perfring__symbol_table_close(struct perfring_symbol_table *table)
 {
 	free(table->entries);
 	*table = (struct perfring_symbol_table){.count = 0};

@@ -35,18 +35,18 @@ enum {
 
 /* Adds a symbol.  name: is not copied.  flags: PERFRING_ENTRY_.  end: start if it is not known: then the symbol ends where the
  * next one begins, the last one at the end of the page after its own, as in perf.  Returns 0 or -ENOMEM. */
-int perfring_symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
-			      unsigned flags);
+int perfring__symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
+			       unsigned flags);
 
 /* Sorts the table, once, after the last addition.  demangles: names are shown demangled.  Returns 0 or -ENOMEM. */
-int perfring_symbol_table_sort(struct perfring_symbol_table *table, bool demangles);
+int perfring__symbol_table_sort(struct perfring_symbol_table *table, bool demangles);
 
 /* The same, but at one address the last addition is preferred. */
-int perfring_symbol_table_sort_last(struct perfring_symbol_table *table);
+int perfring__symbol_table_sort_last(struct perfring_symbol_table *table);
 
 /* The symbol at an address, or NULL. */
-struct perfring_symbol_entry *perfring_symbol_table_find(const struct perfring_symbol_table *table, uint64_t address);
+struct perfring_symbol_entry *perfring__symbol_table_find(const struct perfring_symbol_table *table, uint64_t address);
 
-void perfring_symbol_table_close(struct perfring_symbol_table *table);
+void perfring__symbol_table_close(struct perfring_symbol_table *table);
 
 #endif

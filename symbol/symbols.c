@@ -29,7 +29,7 @@ enum {
 
 /* ---- files ---- */
 
-bool perfring_symbols_is_other(const struct perfring_symbols_file *file, const uint8_t *id, uint32_t size)
+bool perfring__symbols_is_other(const struct perfring_symbols_file *file, const uint8_t *id, uint32_t size)
 {
 	uint32_t both = size < file->id_size ? size : file->id_size;
 
@@ -56,39 +56,39 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_sy
 		return -errno;
 	place = &symbols->files[((uint64_t)status.st_ino ^ (uint64_t)status.st_dev << 32) * symbols->factor >> 52];
 	for (file = *place; file; file = file->next)
-		if (perfring_elf_is_same(&file->identity, &status)) {
+		if (perfring__elf_is_same(&file->identity, &status)) {
 			*result = file;
 			return 0;
 		}
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
-	size = perfring_elf_build_id(fd, &symbols->bytes_left, file->id);
+	size = perfring__elf_build_id(fd, &symbols->bytes_left, file->id);
 	if (size < 0) {
 		free(file);
 		return size;
 	}
 	file->id_size = (uint32_t)size;
-	file->identity = perfring_elf_identity_of(&status);
+	file->identity = perfring__elf_identity_of(&status);
 	file->next = *place;
 	*place = *result = file;
 	symbols->file_count++;
 	return 0;
 }
 
-int perfring_symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file)
+int perfring__symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file)
 {
 	struct stat status;
 
 	if (!strcmp(file->path, "[vdso]"))
 		return perfring_vdso_open();
 	for (int i = 0; i < 2; i++) {
-		int fd = i ? perfring_places_open_path(&symbols->places, file->path)
-			   : perfring_os_object_open(file->pid, file->path);
+		int fd = i ? perfring__places_open_path(&symbols->places, file->path)
+			   : perfring__os_object_open(file->pid, file->path);
 
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &status) && perfring_elf_is_same(&file->identity, &status))
+		if (!fstat(fd, &status) && perfring__elf_is_same(&file->identity, &status))
 			return fd;
 		close(fd);
 	}
@@ -108,11 +108,12 @@ static int read_file(struct perfring_symbols *symbols, struct perfring_symbols_f
 	file->pid = places->pid;
 	error = !file->path ? -ENOMEM
 		: symbols->flags & PERFRING_SYMBOLS_NAMELESS
-			? perfring_elf_symbols_read_segments(&file->symbols, fd, &symbols->bytes_left)
-			: perfring_elf_symbols_read(&file->symbols, fd, path, places,
-						    !(symbols->flags & PERFRING_SYMBOLS_MANGLED), &symbols->bytes_left);
+			? perfring__elf_symbols_read_segments(&file->symbols, fd, &symbols->bytes_left)
+			: perfring__elf_symbols_read(&file->symbols, fd, path, places,
+						     !(symbols->flags & PERFRING_SYMBOLS_MANGLED),
+						     &symbols->bytes_left);
 	if (error == -ENOMEM) {
-		perfring_elf_symbols_close(&file->symbols);
+		perfring__elf_symbols_close(&file->symbols);
 		return error;
 	}
 	file->is_read = true;
@@ -138,8 +139,8 @@ static bool is_full(const struct perfring_symbols *symbols, struct perfring_symb
 /* Whether the file of a descriptor is of another build than was recorded, or another file. */
 static bool is_other(const struct perfring_symbol_object *object, const struct perfring_symbols_file *file, int fd)
 {
-	return perfring_symbols_is_other(file, object->id, object->id_size) ||
-	       (object->ino && !perfring_os_inode_is(fd, object->ino, object->ino_generation));
+	return perfring__symbols_is_other(file, object->id, object->id_size) ||
+	       (object->ino && !perfring__os_inode_is(fd, object->ino, object->ino_generation));
 }
 
 /* Takes the file of a descriptor, which is closed, if it is the recorded build.  Returns 1 when it is; 0, with the object's `why`
@@ -208,7 +209,7 @@ static int find_here(struct perfring_symbols *symbols, struct perfring_symbol_ob
 		object->why = PERFRING_SYMBOL_UNREADABLE;
 		return 0;
 	}
-	fd = is_vdso(object) ? perfring_vdso_open() : perfring_places_open_path(&symbols->places, object->path);
+	fd = is_vdso(object) ? perfring_vdso_open() : perfring__places_open_path(&symbols->places, object->path);
 	ret = take_file(symbols, object, fd, object->path, 0);
 	return ret < 0 ? ret : 0;
 }
@@ -230,7 +231,7 @@ static int find_in_process(struct perfring_symbols *symbols, struct perfring_sym
 	if (object->path[0] != '/' || pid <= 0 || symbols->symfs || object->exceeded ||
 	    object->pid_count >= PERFRING_LIMIT_PROCESSES || was_tried(object, pid))
 		return 0;
-	if (perfring_os_array_grow(&object->pids, object->pid_count, &object->pid_capacity, sizeof(*object->pids)))
+	if (perfring__os_array_grow(&object->pids, object->pid_count, &object->pid_capacity, sizeof(*object->pids)))
 		return -ENOMEM;
 	if (is_full(symbols, object))
 		return 1;
@@ -251,8 +252,8 @@ static int find_by_id(struct perfring_symbols *symbols, struct perfring_symbol_o
 	if (object->was_sought || object->exceeded)
 		return 0;
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && !ret; place++) {
-		fd = perfring_places_open_build(&symbols->places, wanted, object->id, object->id_size, place,
-						object->path, path);
+		fd = perfring__places_open_build(&symbols->places, wanted, object->id, object->id_size, place,
+						 object->path, path);
 		if (fd >= 0)
 			ret = take_other_file(symbols, object, fd, path, 0);
 	}
@@ -392,8 +393,8 @@ static int get_object(struct perfring_symbols *symbols, const struct perfring_sy
 	return 1;
 }
 
-int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
-			     struct perfring_symbol_object **result)
+int perfring__symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
+			      struct perfring_symbol_object **result)
 {
 	struct perfring_symbol_file wanted = *file;
 	struct perfring_symbol_object *object = NULL;
@@ -402,7 +403,7 @@ int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perf
 
 	if (file->build_id_size > PERFRING_BUILD_ID_SIZE)
 		return -EINVAL;
-	build = file->build_id_size ? NULL : perfring_builds_find(&symbols->builds, file->path);
+	build = file->build_id_size ? NULL : perfring__builds_find(&symbols->builds, file->path);
 	if (build) {
 		wanted.build_id = build->id;
 		wanted.build_id_size = build->id_size;
@@ -425,7 +426,7 @@ int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perf
 int perfring_symbols_get(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
 			 struct perfring_symbol_object **result)
 {
-	int error = perfring_symbols_look_up(symbols, file, result), is_news;
+	int error = perfring__symbols_look_up(symbols, file, result), is_news;
 
 	if (error)
 		return error;
@@ -439,7 +440,7 @@ int perfring_symbols_expect(struct perfring_symbols *symbols, const char *path, 
 {
 	if (!build_id_size || build_id_size > PERFRING_BUILD_ID_SIZE)
 		return -EINVAL;
-	return perfring_builds_add(&symbols->builds, path, build_id, build_id_size);
+	return perfring__builds_add(&symbols->builds, path, build_id, build_id_size);
 }
 
 void perfring_symbol_state_of(const struct perfring_symbol_object *object, struct perfring_symbol_state *state)
@@ -465,7 +466,7 @@ static void show(struct perfring_symbols *symbols, struct perfring_symbol_entry 
 {
 	char text[PERFRING_LIMIT_SHOWN_NAME];
 	size_t length =
-		symbols->flags & PERFRING_SYMBOLS_MANGLED ? 0 : perfring_demangle(entry->name, text, sizeof(text));
+		symbols->flags & PERFRING_SYMBOLS_MANGLED ? 0 : perfring__demangle(entry->name, text, sizeof(text));
 	struct perfring_shown_name *shown = NULL;
 
 	entry->is_shown = true;
@@ -487,12 +488,12 @@ bool perfring_symbol_find(struct perfring_symbol_object *object, uint64_t offset
 	memset(symbol, 0, sizeof(*symbol));
 	symbol->address = offset;
 	if (object->text_end && (offset < object->text_start || offset >= object->text_end))
-		perfring_symbols_read_beyond(object);
+		perfring__symbols_read_beyond(object);
 	symbol->why = object->why;
 	if (object->why != PERFRING_SYMBOL_KNOWN)
 		return false;
-	symbol->address = perfring_elf_symbols_address(&object->file->symbols, offset);
-	entry = perfring_symbol_table_find(&object->file->symbols.table, symbol->address);
+	symbol->address = perfring__elf_symbols_address(&object->file->symbols, offset);
+	entry = perfring__symbol_table_find(&object->file->symbols.table, symbol->address);
 	symbol->why = entry ? PERFRING_SYMBOL_KNOWN : PERFRING_SYMBOL_NONE;
 	if (entry) {
 		if (!entry->is_shown)
@@ -516,7 +517,7 @@ static int fill(struct perfring_symbols *symbols, const struct perfring_symbols_
 	if (!symbols->objects)
 		return -ENOMEM;
 	symbols->object_places = OBJECT_PLACES;
-	symbols->factor = perfring_os_hash_factor(symbols);
+	symbols->factor = perfring__os_hash_factor(symbols);
 	symbols->bytes_left = PERFRING_LIMIT_ALL_BYTES;
 	symbols->shown_left = PERFRING_LIMIT_SHOWN_NAMES;
 	symbols->flags = options->flags;
@@ -527,9 +528,9 @@ static int fill(struct perfring_symbols *symbols, const struct perfring_symbols_
 		symbols->places.symfs = symbols->symfs;
 	}
 	if (!(options->flags & PERFRING_SYMBOLS_NO_CACHES))
-		error = perfring_places_open(&symbols->places);
+		error = perfring__places_open(&symbols->places);
 	if (!error && (options->flags & PERFRING_SYMBOLS_SERVERS))
-		error = perfring_debuginfod_open(&symbols->places.servers, options->progress, options->to);
+		error = perfring__debuginfod_open(&symbols->places.servers, options->progress, options->to);
 	return error;
 }
 
@@ -588,21 +589,21 @@ void perfring_symbols_close(struct perfring_symbols *symbols)
 	for (size_t i = 0; i < PERFRING_FILE_PLACES; i++)
 		for (struct perfring_symbols_file *file = symbols->files[i], *next; file; file = next) {
 			next = file->next;
-			perfring_symbols_close_lines(symbols, file);
-			perfring_elf_symbols_close(&file->symbols);
-			perfring_elf_unwind_close(&file->unwind);
+			perfring__symbols_close_lines(symbols, file);
+			perfring__elf_symbols_close(&file->symbols);
+			perfring__elf_unwind_close(&file->unwind);
 			free(file->path);
 			free(file);
 		}
 	for (struct perfring_symbol_object *kernel = symbols->kernels, *next; kernel; kernel = next) {
 		next = kernel->next;
-		perfring_symbols_close_kernel(kernel);
+		perfring__symbols_close_kernel(kernel);
 	}
 	if (symbols->beyond)
 		free_object(symbols->beyond);
-	perfring_shown_names_close(&symbols->shown);
-	perfring_places_close(&symbols->places);
-	perfring_builds_close(&symbols->builds);
+	perfring__shown_names_close(&symbols->shown);
+	perfring__places_close(&symbols->places);
+	perfring__builds_close(&symbols->builds);
 	free(symbols->symfs);
 	free(symbols->frames);
 	free(symbols->objects);

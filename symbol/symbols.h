@@ -100,33 +100,33 @@ struct perfring_symbols {
 
 /* Whether the file is of another build than the one recorded, whose id has `size` bytes; 0: not known, then it is not.  A file
  * without a build id is of another build if one was recorded. */
-bool perfring_symbols_is_other(const struct perfring_symbols_file *file, const uint8_t *id, uint32_t size);
+bool perfring__symbols_is_other(const struct perfring_symbols_file *file, const uint8_t *id, uint32_t size);
 
 /* The unwind tables of an object, which are read when they are first asked for; NULL: it has none, or cannot be read.  Returns 0 or
  * -ENOMEM: then they are read again the next time.  Valid until: perfring_symbols_close. */
-int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
-			    struct perfring_unwind **unwind);
+int perfring__symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
+			     struct perfring_unwind **unwind);
 
 /* The difference between an address in the mapping [start, end), which has the object's file from pgoff on, and the address in the
  * object's tables.  Mappings begin at pages: the bytes before the segment of code may be another segment's. */
-uint64_t perfring_symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end,
-			       uint64_t pgoff);
+uint64_t perfring__symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end,
+				uint64_t pgoff);
 
 /* As perfring_symbols_get, for the library's own use: the next perfring_symbols_get still returns 1 if something is new. */
-int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
-			     struct perfring_symbol_object **object);
+int perfring__symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
+			      struct perfring_symbol_object **object);
 
 /* Opens a file that was read before; not if its path leads to another file by now.  Returns a descriptor or -errno. */
-int perfring_symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
+int perfring__symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
 
 /* Reads all symbols of the running kernel, of which those of the text were known; object->why and object->error if they cannot be read. */
-void perfring_symbols_read_beyond(struct perfring_symbol_object *object);
-void perfring_symbols_close_kernel(struct perfring_symbol_object *object);
+void perfring__symbols_read_beyond(struct perfring_symbol_object *object);
+void perfring__symbols_close_kernel(struct perfring_symbol_object *object);
 
 /* Closes the DWARF of a file. */
-void perfring_symbols_close_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file);
+void perfring__symbols_close_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file);
 
 /* Frees a list of names. */
-void perfring_shown_names_close(struct perfring_shown_name **names);
+void perfring__shown_names_close(struct perfring_shown_name **names);
 
 #endif

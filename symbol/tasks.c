@@ -25,7 +25,7 @@ static uint64_t task_slot(const struct perfring_tasks *tasks, uint32_t id)
 	return i;
 }
 
-struct perfring_task *perfring_tasks_find(const struct perfring_tasks *tasks, uint32_t id)
+struct perfring_task *perfring__tasks_find(const struct perfring_tasks *tasks, uint32_t id)
 {
 	return tasks->slots[task_slot(tasks, id)];
 }
@@ -82,17 +82,17 @@ static void enlist(struct perfring_tasks *tasks, struct perfring_task *task, boo
 	list->count++;
 }
 
-void perfring_tasks_clear_maps(struct perfring_tasks *tasks, struct perfring_task *task)
+void perfring__tasks_clear_maps(struct perfring_tasks *tasks, struct perfring_task *task)
 {
-	perfring_intervals_drop(&tasks->intervals, task->maps);
+	perfring__intervals_drop(&tasks->intervals, task->maps);
 	task->maps = NULL;
 	task->version = 0;
 }
 
-void perfring_tasks_renew(struct perfring_tasks *tasks, struct perfring_task *task)
+void perfring__tasks_renew(struct perfring_tasks *tasks, struct perfring_task *task)
 {
-	perfring_tasks_clear_maps(tasks, task);
-	perfring_intervals_drop(&tasks->intervals, task->guest);
+	perfring__tasks_clear_maps(tasks, task);
+	perfring__intervals_drop(&tasks->intervals, task->guest);
 	task->guest = NULL;
 	task->threads = 0;
 }
@@ -101,11 +101,11 @@ static void forget(struct perfring_tasks *tasks, struct perfring_task *task)
 {
 	unlist(tasks, task);
 	vacate(tasks, task_slot(tasks, task->id));
-	perfring_tasks_renew(tasks, task);
+	perfring__tasks_renew(tasks, task);
 	free(task);
 }
 
-bool perfring_tasks_forget(struct perfring_tasks *tasks)
+bool perfring__tasks_forget(struct perfring_tasks *tasks)
 {
 	if (tasks->ended.oldest) {
 		forget(tasks, tasks->ended.oldest);
@@ -118,9 +118,9 @@ bool perfring_tasks_forget(struct perfring_tasks *tasks)
 	return true;
 }
 
-struct perfring_task *perfring_tasks_get(struct perfring_tasks *tasks, uint32_t id)
+struct perfring_task *perfring__tasks_get(struct perfring_tasks *tasks, uint32_t id)
 {
-	struct perfring_task *task = perfring_tasks_find(tasks, id);
+	struct perfring_task *task = perfring__tasks_find(tasks, id);
 
 	if (task) {
 		unlist(tasks, task);
@@ -129,7 +129,7 @@ struct perfring_task *perfring_tasks_get(struct perfring_tasks *tasks, uint32_t 
 		return task;
 	}
 	if (tasks->living.count + tasks->ended.count >= TASKS_MAX)
-		perfring_tasks_forget(tasks);
+		perfring__tasks_forget(tasks);
 	if ((tasks->living.count + tasks->ended.count) * 2 >= tasks->slot_count && grow_tasks(tasks))
 		return NULL;
 	task = calloc(1, sizeof(*task));
@@ -156,7 +156,7 @@ static void end_if_over(struct perfring_tasks *tasks, struct perfring_task *task
 
 static void leave_process(struct perfring_tasks *tasks, struct perfring_task *thread)
 {
-	struct perfring_task *process = thread->process ? perfring_tasks_find(tasks, thread->process) : NULL;
+	struct perfring_task *process = thread->process ? perfring__tasks_find(tasks, thread->process) : NULL;
 
 	thread->process = 0;
 	if (!process || !process->threads)
@@ -165,10 +165,10 @@ static void leave_process(struct perfring_tasks *tasks, struct perfring_task *th
 	end_if_over(tasks, process);
 }
 
-int perfring_tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid)
+int perfring__tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid)
 {
-	struct perfring_task *process = tid != pid ? perfring_tasks_get(tasks, pid) : NULL;
-	struct perfring_task *thread = perfring_tasks_find(tasks, tid);
+	struct perfring_task *process = tid != pid ? perfring__tasks_get(tasks, pid) : NULL;
+	struct perfring_task *thread = perfring__tasks_find(tasks, tid);
 
 	if (tid != pid && !process)
 		return -ENOMEM;
@@ -182,9 +182,9 @@ int perfring_tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid
 	return 0;
 }
 
-void perfring_tasks_end(struct perfring_tasks *tasks, uint32_t tid)
+void perfring__tasks_end(struct perfring_tasks *tasks, uint32_t tid)
 {
-	struct perfring_task *task = perfring_tasks_find(tasks, tid);
+	struct perfring_task *task = perfring__tasks_find(tasks, tid);
 
 	if (!task)
 		return;
@@ -196,18 +196,18 @@ void perfring_tasks_end(struct perfring_tasks *tasks, uint32_t tid)
 
 /* ---- all of them ---- */
 
-int perfring_tasks_open(struct perfring_tasks *tasks)
+int perfring__tasks_open(struct perfring_tasks *tasks)
 {
-	*tasks = (struct perfring_tasks){.slot_count = 64, .factor = perfring_os_hash_factor(tasks)};
+	*tasks = (struct perfring_tasks){.slot_count = 64, .factor = perfring__os_hash_factor(tasks)};
 	tasks->slots = calloc((size_t)tasks->slot_count, sizeof(*tasks->slots));
-	perfring_intervals_open(&tasks->intervals);
+	perfring__intervals_open(&tasks->intervals);
 	return tasks->slots ? 0 : -ENOMEM;
 }
 
-void perfring_tasks_close(struct perfring_tasks *tasks)
+void perfring__tasks_close(struct perfring_tasks *tasks)
 {
-	while (perfring_tasks_forget(tasks))
+	while (perfring__tasks_forget(tasks))
 		;
-	perfring_intervals_close(&tasks->intervals);
+	perfring__intervals_close(&tasks->intervals);
 	free(tasks->slots);
 }

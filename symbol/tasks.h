@@ -1,7 +1,7 @@
 /* tasks.h - threads and processes by their numbers, in a table of bounded size.
  *
  * maps.c keeps what it knows of threads in it.  A hash table and two lists, by the time of the last record; bounds as in maps.h.
- * A pointer to a task is valid until the next perfring_tasks_get.
+ * A pointer to a task is valid until the next perfring__tasks_get.
  */
 #ifndef PERFRING_SYMBOL_TASKS_H
 #define PERFRING_SYMBOL_TASKS_H
@@ -43,30 +43,30 @@ struct perfring_tasks {
 };
 
 /* Returns 0 or -ENOMEM. */
-int perfring_tasks_open(struct perfring_tasks *tasks);
-void perfring_tasks_close(struct perfring_tasks *tasks);
+int perfring__tasks_open(struct perfring_tasks *tasks);
+void perfring__tasks_close(struct perfring_tasks *tasks);
 
 /* The task of a number; NULL: there is none. */
-struct perfring_task *perfring_tasks_find(const struct perfring_tasks *tasks, uint32_t id);
+struct perfring_task *perfring__tasks_find(const struct perfring_tasks *tasks, uint32_t id);
 
 /* The task of a record's number, added if there is none; it becomes the newest.  Another task may be forgotten for it.  Returns NULL
  * without memory. */
-struct perfring_task *perfring_tasks_get(struct perfring_tasks *tasks, uint32_t id);
+struct perfring_task *perfring__tasks_get(struct perfring_tasks *tasks, uint32_t id);
 
 /* Forgets one task: of those that have ended the first, else the one that no record has named for longest.  Returns false if there is
  * none. */
-bool perfring_tasks_forget(struct perfring_tasks *tasks);
+bool perfring__tasks_forget(struct perfring_tasks *tasks);
 
 /* Removes the mappings of a process. */
-void perfring_tasks_clear_maps(struct perfring_tasks *tasks, struct perfring_task *task);
+void perfring__tasks_clear_maps(struct perfring_tasks *tasks, struct perfring_task *task);
 
 /* Empties a task whose number is used by another thread or process from now on. */
-void perfring_tasks_renew(struct perfring_tasks *tasks, struct perfring_task *task);
+void perfring__tasks_renew(struct perfring_tasks *tasks, struct perfring_task *task);
 
 /* Counts the thread in its process.  Returns 0 or -ENOMEM. */
-int perfring_tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid);
+int perfring__tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid);
 
 /* Marks a thread as ended, and its process too if that was its last. */
-void perfring_tasks_end(struct perfring_tasks *tasks, uint32_t tid);
+void perfring__tasks_end(struct perfring_tasks *tasks, uint32_t tid);
 
 #endif

@@ -91,8 +91,8 @@ static uint32_t column_of_ra(uint32_t machine)
 
 /* ---- entries ---- */
 
-bool perfring_cfi_pointer(const struct perfring_cfi_section *section, struct bytes *bytes, uint8_t encoding,
-			  uint64_t *value)
+bool perfring__cfi_pointer(const struct perfring_cfi_section *section, struct bytes *bytes, uint8_t encoding,
+			   uint64_t *value)
 {
 	uint64_t address = section->address + (uint64_t)(bytes->at - section->bytes);
 
@@ -198,7 +198,7 @@ static bool read_augmentation(const struct perfring_cfi_section *section, const 
 			break;
 		case 'P':
 			encoding = (uint8_t)bytes_take(data, 1);
-			if (encoding != PE_OMITTED && !perfring_cfi_pointer(section, data, encoding & 0x7f, &skipped))
+			if (encoding != PE_OMITTED && !perfring__cfi_pointer(section, data, encoding & 0x7f, &skipped))
 				return false;
 			break;
 		case 'S':
@@ -255,8 +255,8 @@ static bool read_shared(const struct perfring_cfi_section *section, uint32_t off
 	return !bytes.is_short;
 }
 
-int perfring_cfi_parse(const struct perfring_cfi_section *section, uint32_t offset,
-		       struct perfring_cfi_function *function, uint32_t *next)
+int perfring__cfi_parse(const struct perfring_cfi_section *section, uint32_t offset,
+			struct perfring_cfi_function *function, uint32_t *next)
 {
 	struct entry entry;
 	struct bytes bytes;
@@ -277,8 +277,8 @@ int perfring_cfi_parse(const struct perfring_cfi_section *section, uint32_t offs
 	if (shared >= section->size || !read_shared(section, (uint32_t)shared, function, &has_length))
 		return -EBADMSG;
 	bytes = entry.content;
-	if (!perfring_cfi_pointer(section, &bytes, function->encoding, &function->start) ||
-	    !perfring_cfi_pointer(section, &bytes, function->encoding & PE_FORM, &function->length))
+	if (!perfring__cfi_pointer(section, &bytes, function->encoding, &function->start) ||
+	    !perfring__cfi_pointer(section, &bytes, function->encoding & PE_FORM, &function->length))
 		return -EBADMSG;
 	if (has_length)
 		bytes_skip(&bytes, bytes_leb(&bytes, false));
@@ -383,7 +383,7 @@ static struct perfring_cfi_place at_expression(uint32_t machine, struct bytes by
 	return (struct perfring_cfi_place){AT_LOST, 0};
 }
 
-void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function)
+void perfring__cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function)
 {
 	bool is_x86 = function->section->machine == PERFRING_UNWIND_X86_64;
 
@@ -403,7 +403,7 @@ void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfrin
 	walk->initial = walk->state;
 }
 
-void perfring_cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column)
+void perfring__cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column)
 {
 	walk->followed = column;
 }
@@ -628,7 +628,7 @@ static bool advance(struct perfring_cfi_walk *walk, uint64_t op, uint64_t *delta
 		*delta = bytes_take(&walk->program, 4);
 		break;
 	case CFA_SET_LOC:
-		if (!perfring_cfi_pointer(walk->function->section, &walk->program, walk->function->encoding, &address))
+		if (!perfring__cfi_pointer(walk->function->section, &walk->program, walk->function->encoding, &address))
 			walk->program.is_short = true; /* of a damaged or unknown pointer too */
 		*delta = address - walk->function->start - walk->location;
 		return true;
@@ -644,7 +644,8 @@ static bool advance(struct perfring_cfi_walk *walk, uint64_t op, uint64_t *delta
 }
 
 /* At most as many turns as the two programs have bytes, and PERFRING_UNWIND_STEPS_MAX. */
-int perfring_cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end, struct perfring_unwind_rule *rule)
+int perfring__cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end,
+		       struct perfring_unwind_rule *rule)
 {
 	const struct perfring_cfi_function *function = walk->function;
 	bool is_good = true;

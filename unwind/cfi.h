@@ -36,14 +36,14 @@ struct perfring_cfi_function {
 
 /* Reads an encoded pointer (DW_EH_PE_) at `bytes`, which are in the section.  Returns false: it is cut, indirect, omitted, or
  * relative to a base that the section does not have. */
-bool perfring_cfi_pointer(const struct perfring_cfi_section *section, struct bytes *bytes, uint8_t encoding,
-			  uint64_t *value);
+bool perfring__cfi_pointer(const struct perfring_cfi_section *section, struct bytes *bytes, uint8_t encoding,
+			   uint64_t *value);
 
 /* Reads the entry at an offset, and where the next one is.  Returns 1 (a function), 0 (no function: a CIE, or the end, and *next
  * is then the section's size), or -EBADMSG (damaged; *next is after it, if its length is inside, else the section's size).
  * *next is always larger than the offset. */
-int perfring_cfi_parse(const struct perfring_cfi_section *section, uint32_t offset,
-		       struct perfring_cfi_function *function, uint32_t *next);
+int perfring__cfi_parse(const struct perfring_cfi_section *section, uint32_t offset,
+			struct perfring_cfi_function *function, uint32_t *next);
 
 enum {
 	PERFRING_CFI_DEPTH = 16, /* nested DW_CFA_remember_state */
@@ -79,19 +79,19 @@ struct perfring_cfi_walk {
 	struct perfring_cfi_state remembered[PERFRING_CFI_DEPTH];
 };
 
-void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function);
+void perfring__cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function);
 
 /* Follows another register than fp, by DWARF's number: its place is `fp` in the rules.  To be called before the first row. */
-void perfring_cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column);
+void perfring__cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column);
 
 /* The next row: its start and its end (the start of the next row, or the end of the function), offsets from the function's start.
  * Starts never decrease.  If the program is damaged, the last row has no rule.  Returns 1, or 0 after the last. */
-int perfring_cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end,
-		      struct perfring_unwind_rule *rule);
+int perfring__cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end,
+		       struct perfring_unwind_rule *rule);
 
 /* The rule at an address, with the place of another register (DWARF's `column`) as `fp`: from the function's description, because
  * rows do not have it.  Returns 1; 0: no rule, or perfring_unwind_make_all was called.  Takes 3 KB of stack. */
-int perfring_unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
-				struct perfring_unwind_rule *rule);
+int perfring__unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
+				 struct perfring_unwind_rule *rule);
 
 #endif

@@ -111,7 +111,7 @@ static bool read_function(const struct table *table, uint32_t i, struct perfring
 	uint32_t next;
 
 	return offset < table->section.size &&
-	       perfring_cfi_parse(&table->section, (uint32_t)offset, function, &next) == 1 &&
+	       perfring__cfi_parse(&table->section, (uint32_t)offset, function, &next) == 1 &&
 	       function->start == start_of(table, i);
 }
 
@@ -128,8 +128,8 @@ static void take_sorted(struct table *table, const struct perfring_unwind_sectio
 	if (header->size < HEADER_SIZE || section.bytes[0] != 1 || section.bytes[3] != 0x3b)
 		return;
 	bytes = bytes_init(section.bytes + 4, section.bytes + header->size);
-	if (!perfring_cfi_pointer(&section, &bytes, section.bytes[1], &pointer) ||
-	    !perfring_cfi_pointer(&section, &bytes, section.bytes[2], &count) || count == 0 ||
+	if (!perfring__cfi_pointer(&section, &bytes, section.bytes[1], &pointer) ||
+	    !perfring__cfi_pointer(&section, &bytes, section.bytes[2], &count) || count == 0 ||
 	    count > bytes_left(&bytes) / 8)
 		return;
 	table->sorted = bytes.at;
@@ -164,7 +164,7 @@ static uint32_t list_functions(const struct perfring_cfi_section *section, struc
 	for (; at < section->size; at = next) { /* at most one turn for 4 bytes */
 		uint32_t offset = at;
 
-		if (perfring_cfi_parse(section, offset, &function, &next) != 1 || function.length == 0)
+		if (perfring__cfi_parse(section, offset, &function, &next) != 1 || function.length == 0)
 			continue;
 		if (places)
 			places[count] = (struct place){function.start, offset};
@@ -311,8 +311,8 @@ static int64_t list_rows(struct perfring_unwind *unwind, const struct perfring_c
 	uint16_t number, last = 0;
 	uint32_t count = 0;
 
-	perfring_cfi_walk_init(&walk, function);
-	while (perfring_cfi_next(&walk, &start, &end, &rule)) {
+	perfring__cfi_walk_init(&walk, function);
+	while (perfring__cfi_next(&walk, &start, &end, &rule)) {
 		if (number_of(unwind, &rule, &number))
 			return -ENOSPC;
 		if (count && number == last)
@@ -384,10 +384,10 @@ static bool look_through(const struct perfring_cfi_function *function, uint64_t 
 	struct perfring_cfi_walk walk;
 	uint64_t start;
 
-	perfring_cfi_walk_init(&walk, function);
+	perfring__cfi_walk_init(&walk, function);
 	if (column != FP)
-		perfring_cfi_walk_follow(&walk, column);
-	while (perfring_cfi_next(&walk, &start, end, rule))
+		perfring__cfi_walk_follow(&walk, column);
+	while (perfring__cfi_next(&walk, &start, end, rule))
 		if (offset < *end)
 			return rule->cfa != PERFRING_UNWIND_CFA_NONE;
 	*end = offset + 1;
@@ -519,7 +519,7 @@ int perfring_unwind_open_sections(struct perfring_unwind **unwind, const struct 
 int perfring_unwind_open(struct perfring_unwind **unwind, const void *image, size_t size)
 {
 	struct perfring_unwind_sections sections;
-	int ret = perfring_unwind_image(image, size, &sections);
+	int ret = perfring__unwind_image(image, size, &sections);
 
 	*unwind = NULL;
 	return ret ? ret : perfring_unwind_open_sections(unwind, &sections);
@@ -628,8 +628,8 @@ int perfring_unwind_rule_at(const struct perfring_unwind *unwind, uint64_t addre
 	return found;
 }
 
-int perfring_unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
-				struct perfring_unwind_rule *rule)
+int perfring__unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
+				 struct perfring_unwind_rule *rule)
 {
 	bool found = false;
 	uint64_t end;

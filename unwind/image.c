@@ -117,7 +117,7 @@ static void read_segments(const struct image *image, struct perfring_unwind_sect
 	}
 }
 
-int perfring_unwind_image(const uint8_t *bytes, size_t size, struct perfring_unwind_sections *sections)
+int perfring__unwind_image(const uint8_t *bytes, size_t size, struct perfring_unwind_sections *sections)
 {
 	struct image image = {bytes, size};
 	uint32_t machine;

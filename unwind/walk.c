@@ -249,7 +249,7 @@ static __attribute__((noinline)) bool recover(const struct perfring_unwind_space
 		bool is_there;
 
 		find_rule(map, at, &rule);
-		if (!map || !map->unwind || !perfring_unwind_register_at(map->unwind, at - map->bias, number, &place))
+		if (!map || !map->unwind || !perfring__unwind_register_at(map->unwind, at - map->bias, number, &place))
 			return false;
 		is_there = rule.cfa == PERFRING_UNWIND_CFA_OTHER &&
 			   (uint32_t)(rule.flags >> PERFRING_UNWIND_MORE) == number && known.is_known;

@@ -17,8 +17,8 @@ foreach(part begin end)
 	file(READ ${TO}.part bytes HEX)
 	string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-	string(APPEND code "const unsigned char perfring_flame_${part}[] = {\n${bytes}0};\n"
-		"const unsigned long perfring_flame_${part}_size = sizeof(perfring_flame_${part}) - 1;\n")
+	string(APPEND code "const unsigned char perfring__flame_${part}[] = {\n${bytes}0};\n"
+		"const unsigned long perfring__flame_${part}_size = sizeof(perfring__flame_${part}) - 1;\n")
 endforeach()
 file(REMOVE ${TO}.part)
 file(WRITE ${TO} "${code}")

@@ -227,18 +227,18 @@ static long mc_system(long number, ...)
 }
 
 /* For the parts of rb/writer.c that no thread comes to here. */
-uint64_t perfring_identity_own(void)
+uint64_t perfring__identity_own(void)
 {
 	beyond("open is not modelled");
 }
 
-uint64_t perfring_identity_of(uint32_t tid)
+uint64_t perfring__identity_of(uint32_t tid)
 {
 	(void)tid;
 	beyond("open is not modelled");
 }
 
-bool perfring_identity_lives(uint64_t identity)
+bool perfring__identity_lives(uint64_t identity)
 {
 	(void)identity;
 	beyond("open is not modelled");

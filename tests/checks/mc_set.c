@@ -262,7 +262,7 @@ void perfring_writer_close(struct perfring_writer *writer)
 				       0);
 }
 
-void perfring_writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
+void perfring__writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
 {
 	(void)writer;
 	(void)thread;

@@ -379,23 +379,23 @@ void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
 }
 
 /* For the parts of rb/shared.c that no thread comes to here. */
-uint64_t perfring_identity_own(void)
+uint64_t perfring__identity_own(void)
 {
 	beyond("open is not modelled");
 }
 
-bool perfring_identity_lives(uint64_t identity)
+bool perfring__identity_lives(uint64_t identity)
 {
 	(void)identity;
 	beyond("the clock stands still");
 }
 
-uint64_t perfring_identity_namespaces(void)
+uint64_t perfring__identity_namespaces(void)
 {
 	beyond("open is not modelled");
 }
 
-uint64_t perfring_identity_boot(void)
+uint64_t perfring__identity_boot(void)
 {
 	beyond("open is not modelled");
 }

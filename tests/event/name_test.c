@@ -450,19 +450,19 @@ Test(name, terms_of_a_pmu, .init = make_sysfs, .fini = drop_sysfs)
 		memset(&newest, 0xff, sizeof(newest));
 		newest.attr.size = sizeof(newest);
 		newest.attr.exclude_kernel = newest.attr.exclude_hv = newest.attr.exclude_user = 0;
-		cr_assert_eq(perfring_event_parse_under(root, GOOD[i].text, NULL, &newest.attr, NULL, &fault), 0,
+		cr_assert_eq(perfring__event_parse_under(root, GOOD[i].text, NULL, &newest.attr, NULL, &fault), 0,
 			     "%s: %s", GOOD[i].text, fault.what);
 		cr_assert_eq(newest.attr.type, 77);
 		cr_assert_eq(newest.attr.bp_type, 0);
 		cr_assert_eq(newest.attr.wakeup_events, UINT32_MAX, "the rest stays");
-		perfring_configs_get(&newest.attr, configs);
+		perfring__configs_get(&newest.attr, configs);
 		for (int j = 0; j < PERFRING_CONFIGS; j++)
 			cr_assert_eq(configs[j], GOOD[i].configs[j], "%s: config%d is 0x%llx", GOOD[i].text, j,
 				     (unsigned long long)configs[j]);
 		memset(&again, 0, sizeof(again));
 		again.attr.size = sizeof(again);
-		cr_assert_eq(perfring_event_parse_under(root, GOOD[i].text, NULL, &again.attr, NULL, NULL), 0);
-		cr_assert_gt(perfring_event_name_under(root, &again.attr, name, sizeof(name)), 0);
+		cr_assert_eq(perfring__event_parse_under(root, GOOD[i].text, NULL, &again.attr, NULL, NULL), 0);
+		cr_assert_gt(perfring__event_name_under(root, &again.attr, name, sizeof(name)), 0);
 		cr_assert_str_eq(name, GOOD[i].back);
 	}
 }
@@ -509,7 +509,7 @@ Test(name, terms_that_are_none, .init = make_sysfs, .fini = drop_sysfs)
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
 		struct perf_event_attr attr = {.size = sizeof(attr), .type = 1234, .config = 5678}, before = attr;
 		struct perfring_fault fault = {-1, "none"};
-		int error = perfring_event_parse_under(root, BAD[i].text, NULL, &attr, NULL, &fault);
+		int error = perfring__event_parse_under(root, BAD[i].text, NULL, &attr, NULL, &fault);
 
 		cr_assert_eq(error, BAD[i].error, "%s: %d", BAD[i].text, error);
 		cr_assert_eq(fault.at, BAD[i].at, "%s: at %ld: %s", BAD[i].text, (long)fault.at, fault.what);
@@ -524,7 +524,7 @@ Test(name, terms_that_are_no_bits, .init = make_sysfs, .fini = drop_sysfs)
 	struct perfring_naming naming;
 
 	cr_assert_eq(
-		perfring_event_parse_under(root, "box/worth,name=how much,period=1000/", NULL, &attr, &naming, NULL),
+		perfring__event_parse_under(root, "box/worth,name=how much,period=1000/", NULL, &attr, &naming, NULL),
 		0);
 	cr_assert_str_eq(naming.name, "how much");
 	cr_assert_str_eq(naming.unit, "MiB");
@@ -532,14 +532,14 @@ Test(name, terms_that_are_no_bits, .init = make_sysfs, .fini = drop_sysfs)
 	cr_assert_str_eq(naming.cpus, "0,64");
 	cr_assert_eq(attr.sample_period, 1000);
 	cr_assert_eq(attr.freq, 0);
-	cr_assert_eq(perfring_event_parse_under(root, "box/plain,freq=99/S", NULL, &attr, &naming, NULL), 0);
+	cr_assert_eq(perfring__event_parse_under(root, "box/plain,freq=99/S", NULL, &attr, &naming, NULL), 0);
 	cr_assert_str_eq(naming.name, "");
 	cr_assert_str_eq(naming.unit, "");
 	cr_assert_eq(naming.scale, 1.0);
 	cr_assert_eq(attr.sample_freq, 99);
 	cr_assert_eq(attr.freq, 1);
 	cr_assert(naming.reads);
-	cr_assert_eq(perfring_event_parse_under(root, "nothing/config=1/", NULL, &attr, &naming, NULL), 0);
+	cr_assert_eq(perfring__event_parse_under(root, "nothing/config=1/", NULL, &attr, &naming, NULL), 0);
 	cr_assert_str_eq(naming.cpus, "");
 }
 
@@ -562,7 +562,7 @@ Test(name, attrs_of_older_sizes, .init = make_sysfs, .fini = drop_sysfs)
 			int error;
 
 			attr->size = SIZES[j];
-			error = perfring_event_parse_under(root, NEEDS[i].text, NULL, attr, NULL, &fault);
+			error = perfring__event_parse_under(root, NEEDS[i].text, NULL, attr, NULL, &fault);
 			cr_assert_eq(error, size < NEEDS[i].least ? -EINVAL : 0, "%s in %u", NEEDS[i].text, size);
 			if (error)
 				cr_assert_not_null(strstr(fault.what, "attr->size"));
@@ -954,7 +954,7 @@ static int symbol_of(const struct made_elf *made, const char *symbol, uint64_t *
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(pwrite(fd, made->bytes, made->size, 0), (ssize_t)made->size);
 	cr_assert_eq(ftruncate(fd, (off_t)made->size), 0);
-	return perfring_uprobe_symbol(fd, symbol, strlen(symbol), offset, size);
+	return perfring__uprobe_symbol(fd, symbol, strlen(symbol), offset, size);
 }
 
 Test(name, symbols)
@@ -1047,7 +1047,7 @@ Test(name, symbols_of_many_names)
 	for (uint64_t more = 0; more < 2; more++) {
 		memcpy(made.bytes + NAMES_SIZE_AT, &(uint64_t){MOST + more}, sizeof(more));
 		cr_assert_eq(pwrite(fd, made.bytes, made.size, 0), (ssize_t)made.size);
-		cr_assert_eq(perfring_uprobe_symbol(fd, "one", 3, &offset, &size), more ? -EBADMSG : 0);
+		cr_assert_eq(perfring__uprobe_symbol(fd, "one", 3, &offset, &size), more ? -EBADMSG : 0);
 	}
 	close(fd);
 }
@@ -1095,7 +1095,7 @@ Test(name, symbols_of_an_endless_file)
 	memcpy(made.bytes + TABLE_SIZE_AT, &many, sizeof(many));
 	cr_assert_eq(pwrite(fd, made.bytes, made.size, 0), (ssize_t)made.size);
 	cr_assert_eq(ftruncate(fd, (off_t)(many + made.size)), 0);
-	cr_assert_eq(perfring_uprobe_symbol(fd, "nowhere", 7, &offset, &size), -EBADMSG);
+	cr_assert_eq(perfring__uprobe_symbol(fd, "nowhere", 7, &offset, &size), -EBADMSG);
 	close(fd);
 }
 
@@ -1124,7 +1124,7 @@ Test(name, pfm)
 	struct perfring_events *events;
 
 	setenv("LIBPFM_FORCE_PMU", "amd64_fam19h_zen3", 1);
-	if (perfring_pfm_parse("RETIRED_INSTRUCTIONS", configs, &base))
+	if (perfring__pfm_parse("RETIRED_INSTRUCTIONS", configs, &base))
 		cr_skip_test("SKIP-ENV: libpfm4: not built in (libpfm4-dev), or it knows no Zen 3");
 	for (size_t i = 0; i < sizeof(WANT) / sizeof(*WANT); i++) {
 		struct perf_event_attr attr = {.size = sizeof(attr)};
@@ -1631,7 +1631,7 @@ Test(name, any_text, .init = make_sysfs, .fini = drop_sysfs, .timeout = 120)
 		memset(&first, 0, sizeof(first));
 		first.attr.size = sizeof(first);
 		second = first;
-		if (perfring_event_parse_under(root, text, NULL, &first.attr, NULL, &fault)) {
+		if (perfring__event_parse_under(root, text, NULL, &first.attr, NULL, &fault)) {
 			cr_assert_not_null(fault.what, "%s", text);
 			cr_assert(fault.at >= 0 && fault.at <= (int64_t)strlen(text), "%s: at %ld", text,
 				  (long)fault.at);
@@ -1639,8 +1639,8 @@ Test(name, any_text, .init = make_sysfs, .fini = drop_sysfs, .timeout = 120)
 			continue;
 		}
 		parsed++;
-		cr_assert_lt(perfring_event_name_under(root, &first.attr, name, sizeof(name)), (int64_t)sizeof(name));
-		cr_assert_eq(perfring_event_parse_under(root, name, NULL, &second.attr, NULL, &fault), 0, "%s: %s: %s",
+		cr_assert_lt(perfring__event_name_under(root, &first.attr, name, sizeof(name)), (int64_t)sizeof(name));
+		cr_assert_eq(perfring__event_parse_under(root, name, NULL, &second.attr, NULL, &fault), 0, "%s: %s: %s",
 			     text, name, fault.what);
 		first.attr.sample_period = first.attr.freq = 0;
 		cr_assert_eq(memcmp(&first, &second, sizeof(first)), 0, "%s is named %s", text, name);

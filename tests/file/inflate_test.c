@@ -47,7 +47,7 @@ static void fill_plain(void)
 static struct perfring_inflater *open_one(void)
 {
 	struct perfring_inflater *inflater;
-	int error = perfring_inflater_open(&inflater, &windows);
+	int error = perfring__inflater_open(&inflater, &windows);
 
 	if (error == -EOPNOTSUPP)
 		cr_skip_test("SKIP-ENV: built without libzstd");
@@ -70,7 +70,8 @@ static void comes_out(size_t size, size_t buffer, size_t step)
 			left = end - given < step ? end - given : step;
 			given += left;
 		}
-		more = perfring_inflate(inflater, &from, &left, out + done, done + buffer <= size ? buffer : size - done + 1, &used);
+		more = perfring__inflate(inflater, &from, &left, out + done,
+					 done + buffer <= size ? buffer : size - done + 1, &used);
 		cr_assert_geq(more, 0, "%zu in buffers of %zu by %zu: %d", size, buffer, step, more);
 		done += used;
 		cr_assert_leq(done, size);
@@ -78,8 +79,9 @@ static void comes_out(size_t size, size_t buffer, size_t step)
 	}
 	cr_assert_eq(done, size);
 	cr_assert(!memcmp(out, plain, size));
-	cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES, "%zu in buffers of %zu by %zu", size, buffer, step);
-	perfring_inflater_close(inflater);
+	cr_assert_eq(perfring__inflater_state(inflater), PERFRING_BETWEEN_FRAMES, "%zu in buffers of %zu by %zu", size,
+		     buffer, step);
+	perfring__inflater_close(inflater);
 	cr_assert_eq(windows, 0);
 }
 
@@ -106,11 +108,11 @@ Test(inflate, a_room_that_ends_with_the_frame)
 		const unsigned char *from = packed;
 		size_t left = pack_frame(sizes[i]), used;
 
-		cr_assert_eq(perfring_inflate(inflater, &from, &left, out, sizes[i], &used), 0);
+		cr_assert_eq(perfring__inflate(inflater, &from, &left, out, sizes[i], &used), 0);
 		cr_assert_eq(used, sizes[i]);
 		cr_assert_eq(left, 0);
-		cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
-		perfring_inflater_close(inflater);
+		cr_assert_eq(perfring__inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
+		perfring__inflater_close(inflater);
 	}
 }
 
@@ -123,13 +125,13 @@ Test(inflate, what_is_cut_or_no_frame)
 
 	for (size_t cut = 1; cut < end; cut++) {
 		from = packed, left = cut;
-		cr_assert_eq(perfring_inflate(inflater, &from, &left, out, sizeof(out), &used), 0);
+		cr_assert_eq(perfring__inflate(inflater, &from, &left, out, sizeof(out), &used), 0);
 		cr_assert_eq(left, 0);
-		cr_assert_neq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
-		perfring_inflater_reset(inflater);
-		cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
+		cr_assert_neq(perfring__inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
+		perfring__inflater_reset(inflater);
+		cr_assert_eq(perfring__inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
 	}
 	from = plain, left = sizeof(plain);
-	cr_assert_eq(perfring_inflate(inflater, &from, &left, out, sizeof(out), &used), -EBADMSG);
-	perfring_inflater_close(inflater);
+	cr_assert_eq(perfring__inflate(inflater, &from, &left, out, sizeof(out), &used), -EBADMSG);
+	perfring__inflater_close(inflater);
 }

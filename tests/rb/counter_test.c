@@ -31,12 +31,12 @@ static void strike(const char *name)
 /* The page converts what the counter says now to what the clock says now. */
 static void check_conversion(const struct perfring_ring *ring)
 {
-	uint64_t before = perfring_os_clock_now(), time;
+	uint64_t before = perfring__os_clock_now(), time;
 
 	cr_assert_eq(ring->page->lock & 1, 0);
 	cr_assert_eq(perfring_page_to_time(ring->page, perfring_writer_counter(), &time), 0);
 	cr_assert_geq(time + 1000000, before);
-	cr_assert_leq(time, perfring_os_clock_now() + 1000000);
+	cr_assert_leq(time, perfring__os_clock_now() + 1000000);
 }
 
 Test(counter, one_that_dies_leaves_a_page_that_the_next_mends)
@@ -133,7 +133,7 @@ Test(counter, one_that_lives_is_left_alone)
 	cr_assert_eq(perfring_ring_create(&ring, &options), 0);
 	if (perfring_ring_calibrate(&ring) == -EOPNOTSUPP)
 		cr_skip_test(NO_COUNTER);
-	perfring_ring_state_of(ring.page)->calibrator = perfring_identity_global();
+	perfring_ring_state_of(ring.page)->calibrator = perfring__identity_global();
 	child = fork();
 	if (!child)
 		_exit(perfring_ring_calibrate(&ring) == -EBUSY ? 0 : 1);
@@ -176,7 +176,7 @@ Test(counter, one_of_another_namespace_is_left_alone)
 	if (perfring_ring_calibrate(&ring) == -EOPNOTSUPP)
 		cr_skip_test(NO_COUNTER);
 	state = perfring_ring_state_of(ring.page);
-	state->calibrator = perfring_identity_global();
+	state->calibrator = perfring__identity_global();
 	elsewhere = calibrate_elsewhere(&ring, false);
 	if (elsewhere < 0)
 		cr_skip_test("SKIP-ENV: unshare(CLONE_NEWPID): %s: user namespaces, or root", strerror(EPERM));

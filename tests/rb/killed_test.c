@@ -206,7 +206,7 @@ static void await_zombie(pid_t child)
 	struct perfring_os_task thread = {0};
 
 	for (unsigned tries = 0; tries < 1000 && thread.state != 'Z'; tries++) {
-		cr_assert_eq(perfring_os_task_stat((uint32_t)child, (uint32_t)child, &thread), 0);
+		cr_assert_eq(perfring__os_task_stat((uint32_t)child, (uint32_t)child, &thread), 0);
 		nanosleep(&(struct timespec){0, 10000000}, NULL);
 	}
 	cr_assert_eq(thread.state, 'Z');
@@ -1092,8 +1092,9 @@ static void run_massacre(uint32_t mode)
 			}
 			cr_assert_gt(child[i], 0);
 		}
-		until = perfring_os_clock_now() + 20000000 + generation * 777777;
-		while (perfring_os_clock_now() < until || !board->begun[generation * 2] || !board->begun[generation * 2 + 1]) {
+		until = perfring__os_clock_now() + 20000000 + generation * 777777;
+		while (perfring__os_clock_now() < until || !board->begun[generation * 2] ||
+		       !board->begun[generation * 2 + 1]) {
 			if (board->begun[survivor.writer] + 10 < RECORDS)
 				put(&survivor, 64);
 			perfring_shared_flush(survivor.shared);

@@ -157,7 +157,7 @@ Test(page, counters_of_each_width)
 		make(USER_RDPMC, 3, CASES[i].offset);
 		made.pmc_width = CASES[i].width;
 		raw_is = CASES[i].raw;
-		cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0, "%zu", i);
+		cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0, "%zu", i);
 		cr_assert_eq(count.value, CASES[i].value, "%zu: %llx", i, (unsigned long long)count.value);
 		cr_assert_eq(count.enabled, 1000);
 		cr_assert_eq(count.running, 400);
@@ -169,7 +169,7 @@ Test(page, counters_of_each_width)
 	for (unsigned i = 0; i < 3; i++) {
 		make(USER_RDPMC, 3, 0);
 		made.pmc_width = (const uint16_t[]){0, 65, UINT16_MAX}[i];
-		cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
+		cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
 		cr_assert_eq(asked, 0);
 	}
 }
@@ -181,21 +181,21 @@ Test(page, what_cannot_be_counted_here)
 
 	/* Software events' pages: index 0, nothing in offset. */
 	make(0, 0, 0);
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
 	cr_assert_eq(perfring_page_read(&made, &count), -EOPNOTSUPP);
 	/* Without the capability an index means nothing: the instruction would fault. */
 	make(USER_TIME | USER_TIME_ZERO, 1, 5);
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
 	cr_assert_eq(perfring_page_read(&made, &count), -EOPNOTSUPP);
 	cr_assert_eq(asked, 0);
 	/* A counter that the architecture has not. */
 	make(USER_RDPMC, 65, 5);
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), -EOPNOTSUPP);
 	cr_assert_eq(asked_for, 64);
 	make(USER_RDPMC, 1, 5);
-	cr_assert_eq(perfring_page_read_by(&NO_COUNT, &made, &count), -EOPNOTSUPP);
+	cr_assert_eq(perfring__page_read_by(&NO_COUNT, &made, &count), -EOPNOTSUPP);
 	make(USER_RDPMC | USER_TIME, 1, 5);
-	cr_assert_eq(perfring_page_read_by(&NO_CYCLES, &made, &count), 0);
+	cr_assert_eq(perfring__page_read_by(&NO_CYCLES, &made, &count), 0);
 	cr_assert_eq(count.value, 5);
 	cr_assert_eq(count.enabled, 1000);
 	cr_assert_not(count.is_current);
@@ -207,7 +207,7 @@ Test(page, off_its_counter)
 
 	make(USER_RDPMC, 0, 123456);
 	raw_is = 99;
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0);
 	cr_assert_eq(asked, 0);
 	cr_assert_eq(count.value, 123456);
 	cr_assert_not(count.is_counting);
@@ -219,7 +219,7 @@ Test(page, off_its_counter)
 	made.time_shift = 1;
 	made.time_offset = 9;
 	cycles_are = 11;
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0);
 	cr_assert(count.is_current && !count.is_counting);
 	cr_assert_eq(count.enabled, 1025);
 	cr_assert_eq(count.running, 400);
@@ -260,7 +260,7 @@ Test(page, times_up_to_now)
 		made.time_mask = CASES[i].mask;
 		made.time_mult = CASES[i].mult;
 		made.time_shift = CASES[i].shift;
-		cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0);
+		cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0);
 		cr_assert(count.is_current);
 		cr_assert_eq(count.enabled, 1000 + CASES[i].delta, "%zu: %llu", i, (unsigned long long)count.enabled);
 		cr_assert_eq(count.running, 400 + CASES[i].delta);
@@ -269,7 +269,7 @@ Test(page, times_up_to_now)
 	make(USER_RDPMC | USER_TIME, 1, 0);
 	made.time_shift = 33;
 	made.time_mult = 1;
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0);
 	cr_assert_not(count.is_current);
 	cr_assert_eq(count.enabled, 1000);
 }
@@ -384,7 +384,7 @@ Test(page, an_odd_lock)
 	made.lock = 7;
 	strikes = 0;
 	struck = count_strikes;
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), -EAGAIN);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), -EAGAIN);
 	cr_assert_geq(strikes, 100, "not given up at once");
 	cr_assert_eq(asked, 0, "no counter is read under it");
 	cr_assert_eq(perfring_page_to_time(&made, 1, &time), -EAGAIN);
@@ -392,14 +392,14 @@ Test(page, an_odd_lock)
 	/* The update ends meanwhile. */
 	strikes = 0;
 	struck = end_update;
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0);
 	cr_assert_eq(count.value, 5);
 	cr_assert_eq(strikes, 21);
 	cr_assert_eq(asked, 1);
 	/* One that never rests. */
 	make(USER_RDPMC, 1, 5);
 	made.lock = UINT32_MAX - 1;
-	cr_assert_eq(perfring_page_read_by(&COUNTERS, &made, &count), 0);
+	cr_assert_eq(perfring__page_read_by(&COUNTERS, &made, &count), 0);
 	cr_assert_eq(count.value, 5);
 }
 
@@ -477,7 +477,7 @@ Test(page, updated_at_every_named_place)
 	for (unsigned i = 0; i < 64; i++) {
 		strike_at = PLACES[i % 4];
 		strike_in = 1;
-		cr_assert_eq(perfring_page_read_by(&BY_TURN, &made, &count), 0);
+		cr_assert_eq(perfring__page_read_by(&BY_TURN, &made, &count), 0);
 		cr_assert_eq(strike_in, 0, "%s was not passed", strike_at);
 		cr_assert_eq(turn_of(&count), turn_now);
 		if (i % 4 != 1 && i % 4 != 3)
@@ -535,7 +535,7 @@ Test(page, against_a_writing_thread)
 	cr_assert_eq(pthread_create(&writer, NULL, keep_updating, NULL), 0);
 	struck = ask_for_update;
 	for (unsigned i = 0; i < 3000; i++) {
-		if (perfring_page_read_by(&BY_TURN, &made, &count))
+		if (perfring__page_read_by(&BY_TURN, &made, &count))
 			continue;
 		turn = turn_of(&count);
 		cr_assert_geq(turn, last);

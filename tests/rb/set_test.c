@@ -411,7 +411,7 @@ static struct perfring_cpus *open_way(const struct perfring_ring_options *ring,
 				      const struct perfring_writer_options *writer, int way)
 {
 	struct perfring_cpus *cpus;
-	int ret = perfring_cpus_open_way(&cpus, ring, writer, way);
+	int ret = perfring__cpus_open_way(&cpus, ring, writer, way);
 
 	if (ret == -EOPNOTSUPP)
 		cr_skip_test("SKIP-ENV: rseq: EOPNOTSUPP: x86-64 and a C library that registers restartable sequences");
@@ -852,7 +852,7 @@ static int open_where(const char *possible, uint32_t *numbers)
 	CPU_SET(last, &set);
 	code |= sched_setaffinity(0, sizeof(set), &set) ? 4 : 0;
 	for (int way = PERFRING_CPUS_LOCKED; way <= PERFRING_CPUS_RSEQ; way++) {
-		int ret = perfring_cpus_open_way(&cpus, &ring, NULL, way);
+		int ret = perfring__cpus_open_way(&cpus, &ring, NULL, way);
 
 		if (ret == -EOPNOTSUPP)
 			continue;

@@ -622,10 +622,10 @@ static void pin_to(size_t cpu)
 
 static void *run_on_the_second(void *data)
 {
-	uint64_t until = perfring_os_clock_now() + 20000000;
+	uint64_t until = perfring__os_clock_now() + 20000000;
 
 	pin_to(1);
-	while (perfring_os_clock_now() < until)
+	while (perfring__os_clock_now() < until)
 		;
 	return data;
 }
@@ -781,19 +781,19 @@ Test(shared, waits_when_asked_and_alone)
 		for (; ring.page->data_head < 3000;)
 			write_plain(shared, NULL, 1, 120);
 		cr_assert_eq(pthread_create(&thread, NULL, give_back, &ring), 0);
-		begun = perfring_os_clock_now();
+		begun = perfring__os_clock_now();
 		while (ring.page->data_head < 4200)
 			cr_assert(write_plain(shared, NULL, 1, 120));
-		cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(2000000000));
-		cr_assert_gt(perfring_os_clock_now() - begun, UINT64_C(5000000));
+		cr_assert_lt(perfring__os_clock_now() - begun, UINT64_C(2000000000));
+		cr_assert_gt(perfring__os_clock_now() - begun, UINT64_C(5000000));
 		pthread_join(thread, NULL);
 		cr_assert_eq(perfring_shared_lost(&ring), 0);
 		/* Within a record it does not. */
-		begun = perfring_os_clock_now();
+		begun = perfring__os_clock_now();
 		if (perfring_shared_reserve(shared, NULL, 24, &claim)) {
 			while (write_plain(shared, NULL, 1, 120))
 				;
-			cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(1000000000));
+			cr_assert_lt(perfring__os_clock_now() - begun, UINT64_C(1000000000));
 			memcpy(claim.space, &(struct perf_event_header){1, 0, 24}, 8);
 			perfring_shared_commit(shared, &claim);
 			cr_assert_eq(perfring_shared_lost(&ring), 1);
@@ -828,9 +828,9 @@ Test(shared, a_handler_waits_for_no_room_of_its_own_thread)
 			striker.pass = 1;
 			striker.author = &author;
 			striker.action = NEST_FILL;
-			begun = perfring_os_clock_now();
+			begun = perfring__os_clock_now();
 			cr_assert(put(&author, 600));
-			cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(2000000000), "%s", points[k]);
+			cr_assert_lt(perfring__os_clock_now() - begun, UINT64_C(2000000000), "%s", points[k]);
 			cr_assert_eq(board->struck, 1);
 			striker.action = NO_ACTION;
 			perfring_shared_flush(author.shared);
@@ -908,7 +908,7 @@ static void *write_and_be_interrupted(void *data)
 	}
 	timer_settime(timer, 0, &often, NULL);
 	/* Beside busy neighbours it goes on until it has done something. */
-	for (i = 0; (perfring_os_clock_now() < member->crowd->until || board->begun[author->writer] <= ENOUGH) &&
+	for (i = 0; (perfring__os_clock_now() < member->crowd->until || board->begun[author->writer] <= ENOUGH) &&
 		    board->begun[author->writer] + 64 < RECORDS;
 	     i++) {
 		struct piece piece;
@@ -960,7 +960,7 @@ static void run_crowd(uint32_t mode, unsigned threads, uint32_t pages, long inte
 	memset(&crowd, 0, sizeof(crowd));
 	memset(members, 0, sizeof(members));
 	make_ring(&crowd.ring, mode, pages, 512, 8);
-	crowd.until = perfring_os_clock_now() + UINT64_C(1000000000);
+	crowd.until = perfring__os_clock_now() + UINT64_C(1000000000);
 	crowd.interval = interval;
 	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
 	cr_assert_eq(pthread_create(&reader, NULL, read_all, &crowd), 0);

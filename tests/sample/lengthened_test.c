@@ -53,7 +53,7 @@ static bool mend(void)
 {
 	struct perf_event_header header = record.header;
 
-	return perfring_lengthened_mend(set, &header, &record);
+	return perfring__lengthened_mend(set, &header, &record);
 }
 
 static void is_right(uint32_t type, const char *name)

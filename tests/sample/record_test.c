@@ -1371,7 +1371,7 @@ Test(record, within_what_was_tested, .timeout = 30)
 	cr_assert_not_null(record);
 	memcpy(record, pack.bytes, 24);
 	record->size = 65528;
-	cr_assert_eq(perfring_record_decode_within(NULL, record, tested, &decoded, NULL), 0);
+	cr_assert_eq(perfring__record_decode_within(NULL, record, tested, &decoded, NULL), 0);
 	cr_assert_eq(decoded.size, 24);
 	cr_assert_eq(decoded.is.comm.comm.space, 8);
 	free(record);

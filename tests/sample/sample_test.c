@@ -1107,8 +1107,8 @@ Test(sample, within_what_was_tested, .timeout = 30)
 			cr_assert_not_null(record);
 			memcpy(record, &header, sizeof(header));
 			memcpy(record + 8, &nr, sizeof(nr));
-			if (!perfring_sample_decode_within(&formats[i], (const void *)record, (uint32_t)size, &sample,
-							   NULL))
+			if (!perfring__sample_decode_within(&formats[i], (const void *)record, (uint32_t)size, &sample,
+							    NULL))
 				cr_assert_eq((const unsigned char *)sample.trailing + sample.trailing_size,
 					     record + size);
 			free(record);

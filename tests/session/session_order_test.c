@@ -52,7 +52,7 @@ static void hand_open_at(struct hand *hand, uint32_t rings, uint64_t size, uint6
 	for (uint32_t i = 0; i < rings; i++) {
 		struct perfring_session_ring *ring = calloc(1, sizeof(*ring));
 
-		ring->ops = &perfring_session_forward;
+		ring->ops = &perfring__session_forward;
 		hand->memory[i] = aligned_alloc(PAGE, PAGE + size);
 		memset(hand->memory[i], 0, PAGE + size);
 		cr_assert_eq(perfring_ring_wrap(&ring->ring, hand->memory[i], PAGE + size), 0);
@@ -117,12 +117,12 @@ Test(session_order, merges_rings_and_holds_back_one_round)
 		hand_sample(&hand, 1, 78, 105 + 10 * i, i);
 	}
 	/* Seen for the first time: an older one may still come from ring 2. */
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 32), 0);
 	hand_sample(&hand, 2, 77, 107, 9);
 	hand_sample(&hand, 2, 77, 133, 9);
 	hand_sample(&hand, 2, 77, 500, 9);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 32), 10);
 	for (uint64_t i = 0; i < 10; i++) {
 		static const uint64_t WANTED[] = {100, 105, 107, 110, 115, 120, 125, 130, 133, 135};
@@ -134,7 +134,7 @@ Test(session_order, merges_rings_and_holds_back_one_round)
 	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, 4 * sizeof(struct handmade));
 	cr_assert_eq(hand.session->rings[1]->ring.page->data_tail, 4 * sizeof(struct handmade));
 	cr_assert_eq(hand.session->rings[2]->ring.page->data_tail, 2 * sizeof(struct handmade));
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 32), 1);
 	cr_assert_eq(times[0], 500);
 	perfring_session_totals(hand.session, &totals);
@@ -269,8 +269,8 @@ Test(session_order, positions_wrap)
 	hand_sample(&hand, 0, 77, 100, 2);
 	hand_sample(&hand, 0, 77, 200, 3);
 	hand_sample(&hand, 0, 77, 300, 4);
-	perfring_session_look(hand.session, false);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
 	cr_assert_eq(item.time, 100);
 	perfring_session_return(hand.session);
@@ -293,14 +293,14 @@ Test(session_order, a_head_that_falls_back)
 	hand_open(&hand, 2, PAGE);
 	hand_sample(&hand, 0, 77, 100, 1);
 	hand_sample(&hand, 0, 77, 110, 2);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	perfring_page_publish(hand.session->rings[0]->ring.page, 0);
 	hand_sample(&hand, 1, 77, 200, 3);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 64), 0, "200 is new");
 	perfring_page_publish(hand.session->rings[0]->ring.page, hand.head[0]);
-	perfring_session_look(hand.session, false);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 64), 3);
 	cr_assert_eq(times[0], 100);
 	perfring_session_totals(hand.session, &totals);
@@ -338,7 +338,7 @@ Test(session_order, random_traffic)
 			hand_sample(&hand, ring, 77 + (uint64_t)rand_r(&seed) % 2, clock, ++sent);
 			sum_sent += sent * clock;
 		}
-		perfring_session_look(hand.session, round == 19999);
+		perfring__session_look(hand.session, round == 19999);
 		while (perfring_session_next(hand.session, &item) == 1) {
 			const struct handmade *sample = (const void *)item.record;
 
@@ -408,10 +408,10 @@ Test(session_order, a_head_that_cannot_be)
 	hand_sample(&hand, 1, 77, 100, 1);
 	hand_sample(&hand, 1, 77, 120, 2);
 	hand_sample(&hand, 0, 77, 110, 3);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 64), 0);
 	perfring_page_publish(hand.session->rings[1]->ring.page, 3 * PAGE);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next(hand.session, &item), -EBADMSG);
 	fault = perfring_session_fault(hand.session, NULL);
 	cr_assert_eq(fault.at, 3 * PAGE);
@@ -421,7 +421,7 @@ Test(session_order, a_head_that_cannot_be)
 	for (int i = 0; i < 3; i++) {
 		perfring_session_return(hand.session);
 		cr_assert_eq(hand.session->rings[1]->ring.page->data_tail, sizeof(struct handmade));
-		perfring_session_look(hand.session, false);
+		perfring__session_look(hand.session, false);
 	}
 	cr_assert_eq(hand_take(&hand, times, 64), 2);
 	cr_assert_eq(times[0], 110);
@@ -455,9 +455,9 @@ Test(session_order, a_fault_in_the_middle_of_a_round)
 	}
 	hand_bytes(&hand, 1, &broken, sizeof(broken));
 	hand_sample(&hand, 1, 77, 5000, 1);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next(hand.session, &item), 0);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	while ((one = perfring_session_next(hand.session, &item))) {
 		faults += one < 0;
 		taken += one > 0;
@@ -482,11 +482,11 @@ Test(session_order, a_fault_that_nobody_asked_for)
 	hand_open(&hand, 1, PAGE);
 	hand_sample(&hand, 0, 77, 100, 1);
 	hand_bytes(&hand, 0, &broken, sizeof(broken));
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
 	perfring_session_return(hand.session);
 	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, sizeof(struct handmade));
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next_span(hand.session, &span), -EBADMSG);
 	cr_assert_eq(perfring_session_next_span(hand.session, &span), 0);
 	perfring_session_return(hand.session);
@@ -537,30 +537,30 @@ Test(session_order, a_round_is_longer_than_a_window)
 	hand_open(&hand, 2, 4 * PAGE);
 	for (uint64_t i = 1; i <= 200; i++)
 		hand_sample(&hand, 0, 77, 10 * i, i);
-	perfring_session_look(hand.session, false);
-	cr_assert(perfring_session_holds(hand.session), "seen, not yet in a window");
+	perfring__session_look(hand.session, false);
+	cr_assert(perfring__session_holds(hand.session), "seen, not yet in a window");
 	cr_assert_eq(hand_take(&hand, times, 512), 0);
 	for (uint64_t i = 201; i <= 300; i++)
 		hand_sample(&hand, 0, 77, 10 * i, i);
 	for (uint64_t i = 1; i <= 300; i++)
 		hand_sample(&hand, 1, 77, 10 * i + 1, i);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 512), 399, "200 old ones and the 199 that lie between them");
 	cr_assert_eq(times[398], 2000);
-	cr_assert(perfring_session_holds(hand.session));
+	cr_assert(perfring__session_holds(hand.session));
 	/* Taken in bits, over looks. */
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	for (int i = 0; i < 50; i++) {
 		struct perfring_item item;
 
 		cr_assert_eq(perfring_session_next(hand.session, &item), 1);
 	}
 	perfring_session_return(hand.session);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 512), 151);
 	cr_assert_eq(times[150], 3001);
 	perfring_session_return(hand.session);
-	cr_assert_not(perfring_session_holds(hand.session), "traffic has stopped, nothing waits");
+	cr_assert_not(perfring__session_holds(hand.session), "traffic has stopped, nothing waits");
 	hand_close(&hand);
 }
 
@@ -573,13 +573,13 @@ Test(session_order, a_record_behind_an_old_filler_is_new)
 
 	hand_open(&hand, 2, PAGE);
 	hand_bytes(&hand, 0, &filler, sizeof(filler));
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	hand_sample(&hand, 0, 77, 100, 1);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 8), 0);
 	perfring_session_return(hand.session);
 	hand_sample(&hand, 1, 77, 99, 1);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(hand_take(&hand, times, 8), 2);
 	cr_assert_eq(times[0], 99);
 	cr_assert_eq(times[1], 100);
@@ -615,7 +615,7 @@ Test(session_order, a_size_is_read_once)
 	body_page = hand.session->rings[0]->ring.data + PAGE;
 	cr_assert_eq(sigaction(SIGSEGV, &action, &before), 0);
 	cr_assert_eq(mprotect(body_page, PAGE, PROT_NONE), 0);
-	perfring_session_look(hand.session, true);
+	perfring__session_look(hand.session, true);
 	cr_assert_eq(hand_take(&hand, times, 8), 2);
 	cr_assert_eq(sigaction(SIGSEGV, &before, NULL), 0);
 	cr_assert_eq(((struct perf_event_header *)(void *)(body_page - 8))->size, 65528, "it struck");
@@ -676,7 +676,7 @@ Test(session_order, against_writing_threads)
 		cr_assert_eq(pthread_create(&threads[i], NULL, write_stamped, &stampings[i]), 0);
 	}
 	while (got < WRITERS * WRITTEN) {
-		perfring_session_look(hand.session, false);
+		perfring__session_look(hand.session, false);
 		while (perfring_session_next(hand.session, &item) == 1) {
 			const struct handmade *sample = (const void *)item.record;
 			uint64_t writer = sample->number / WRITTEN;
@@ -710,7 +710,7 @@ Test(session_order, spans_end_before_a_fault)
 	hand_sample(&hand, 0, 77, 100, 1);
 	hand_bytes(&hand, 0, &broken, sizeof(broken));
 	hand_sample(&hand, 1, 77, 110, 1);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
 	cr_assert_eq(span.ring, 0);
 	cr_assert_eq(span.size, sizeof(struct handmade));
@@ -735,7 +735,7 @@ Test(session_order, a_short_sample_in_a_span)
 	hand_open(&hand, 1, PAGE);
 	hand_bytes(&hand, 0, &brief, sizeof(brief));
 	hand_sample(&hand, 0, 77, 100, 1);
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
 	perfring_session_totals(hand.session, &totals);
 	cr_assert_eq(totals.samples, 2);
@@ -762,7 +762,7 @@ Test(session_order, a_span_ends_at_a_filler)
 	hand_bytes(&hand, 0, &filler, sizeof(filler));
 	hand_sample(&hand, 0, 77, 102, 3);
 	hand_bytes(&hand, 0, &filler, sizeof(filler));
-	perfring_session_look(hand.session, false);
+	perfring__session_look(hand.session, false);
 	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
 	cr_assert_eq(span.size, 2 * sizeof(struct handmade));
 	cr_assert_eq(span.samples, 2);
@@ -788,7 +788,7 @@ Test(session_order, a_span_wraps_in_two_pieces)
 
 		for (uint64_t i = 0; i < 90; i++)
 			hand_sample(&hand, 0, 77, 1 + seen + i, seen + i);
-		perfring_session_look(hand.session, false);
+		perfring__session_look(hand.session, false);
 		cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
 		cr_assert_eq(span.size, 90 * sizeof(struct handmade));
 		cr_assert_eq(span.records, 90);

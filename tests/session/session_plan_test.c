@@ -48,14 +48,14 @@ Test(session_plan, ten_thousand_threads_in_any_order)
 	cr_assert_eq(target->tids.count, 10007);
 	for (int32_t i = 0; i < 10007; i++)
 		cr_assert_eq(target->tids.numbers[i], i);
-	cr_assert(perfring_numbers_have(&target->tids, 10006));
-	cr_assert_not(perfring_numbers_have(&target->tids, 10007));
-	cr_assert_eq(perfring_numbers_add_list(&kept, "3-4,9999-10010", NULL), 0);
-	perfring_numbers_keep(&target->tids, &kept);
+	cr_assert(perfring__numbers_have(&target->tids, 10006));
+	cr_assert_not(perfring__numbers_have(&target->tids, 10007));
+	cr_assert_eq(perfring__numbers_add_list(&kept, "3-4,9999-10010", NULL), 0);
+	perfring__numbers_keep(&target->tids, &kept);
 	cr_assert_eq(target->tids.count, 2 + 8);
 	cr_assert_eq(target->tids.numbers[1], 4);
 	cr_assert_eq(target->tids.numbers[2], 9999);
-	cr_assert_eq(perfring_numbers_add_list(&kept, "5,6", &target->tids), -ENODEV);
+	cr_assert_eq(perfring__numbers_add_list(&kept, "5,6", &target->tids), -ENODEV);
 	free(kept.numbers);
 	perfring_target_close(target);
 }
@@ -80,17 +80,17 @@ Test(session_plan, where_cgroups_are_mounted)
 			 "30 25 0:26 / /sys/fs/cgroup/pids rw shared:9 - cgroup cgroup rw,pids\n"
 			 "31 25 0:27 /deep /a\\040b\\134 rw - cgroup2 cgroup2 rw\n"
 			 "32 25 0:27 / /later rw - cgroup2 cgroup2 rw\n");
-	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), 0);
+	cr_assert_eq(perfring__os_cgroup_mount(path, point, sizeof(point)), 0);
 	cr_assert_str_eq(point, "/a b\\");
 	/* Where version 1 has the controller, version 2 has it not. */
 	write_file(path, "31 25 0:27 / /two rw - cgroup2 cgroup2 rw\n"
 			 "33 25 0:29 / /one rw shared:1 master:2 - cgroup cgroup rw,perf_event\n");
-	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), 0);
+	cr_assert_eq(perfring__os_cgroup_mount(path, point, sizeof(point)), 0);
 	cr_assert_str_eq(point, "/one");
 	write_file(path, "nothing - cgroup2\n - cgroup2 \n\n22 1 0:20 / /proc rw - proc proc rw\n");
-	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), -ENOENT);
+	cr_assert_eq(perfring__os_cgroup_mount(path, point, sizeof(point)), -ENOENT);
 	unlink(path);
-	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), -ENOENT);
+	cr_assert_eq(perfring__os_cgroup_mount(path, point, sizeof(point)), -ENOENT);
 }
 
 /* ---- events ---- */
@@ -737,15 +737,15 @@ Test(session_plan, a_number_that_was_given_again)
 	struct perfring_numbers tids = {NULL, 0, 0};
 	struct perfring_target *target;
 
-	cr_assert_eq(perfring_numbers_add_process(&tids, &process), -ESRCH, "it did not begin with the machine");
+	cr_assert_eq(perfring__numbers_add_process(&tids, &process), -ESRCH, "it did not begin with the machine");
 	cr_assert_eq(tids.count, 0);
 	cr_assert_eq(perfring_target_open(&target), 0);
 	cr_assert_eq(perfring_target_add_process(target, getpid()), 0);
 	cr_assert_eq(perfring_target_add_process(target, getpid()), 0);
 	cr_assert_eq(target->process_count, 1);
 	cr_assert_gt(target->processes[0].start, 0);
-	cr_assert_eq(perfring_numbers_add_process(&tids, &target->processes[0]), 0);
-	cr_assert(perfring_numbers_have(&tids, getpid()));
+	cr_assert_eq(perfring__numbers_add_process(&tids, &target->processes[0]), 0);
+	cr_assert(perfring__numbers_have(&tids, getpid()));
 	free(tids.numbers);
 	perfring_target_close(target);
 }
@@ -753,9 +753,9 @@ Test(session_plan, a_number_that_was_given_again)
 static int update_with(struct perfring_session *session, const char *list)
 {
 	struct perfring_numbers online = {NULL, 0, 0};
-	int ret = perfring_numbers_add_list(&online, list, NULL);
+	int ret = perfring__numbers_add_list(&online, list, NULL);
 
-	ret = ret ? ret : perfring_session_update_on(session, &online);
+	ret = ret ? ret : perfring__session_update_on(session, &online);
 	free(online.numbers);
 	return ret;
 }
@@ -830,7 +830,7 @@ Test(session_plan, members_of_a_cgroup_are_counted)
 	int pair[2], answer[2], status, ret;
 	pid_t child;
 
-	ret = perfring_os_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
+	ret = perfring__os_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
 	if (ret)
 		cr_skip_test("SKIP-ENV: mountinfo: %s: a cgroup2 mount", strerror(-ret));
 	snprintf(name, sizeof(name), "perfring-test-%d", getpid());
@@ -1225,28 +1225,28 @@ static void limits(struct told *told)
 	high = fcntl(0, F_DUPFD, 120); /* above the limit to come: it takes no place below */
 	STOP_UNLESS(high >= 120 && !setrlimit(RLIMIT_NOFILE, &limit));
 	open = open_files() - 2; /* without the high one, and the directory */
-	told->ret = perfring_opener_files(100 - open, false, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(100 - open, false, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
-	told->ret = perfring_opener_files(101 - open, false, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(101 - open, false, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "soft RLIMIT_NOFILE is 100") &&
 		    strstr(told->text, "ulimit -n 101)"));
 	STOP_UNLESS(!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur == 100);
-	told->ret = perfring_opener_files(101 - open, true, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(101 - open, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
 	STOP_UNLESS(!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur == 300 && limit.rlim_max == 300);
 	/* The high one counts now. */
-	told->ret = perfring_opener_files(300 - open - 1, true, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(300 - open - 1, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
-	told->ret = perfring_opener_files(300 - open, true, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(300 - open, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "hard RLIMIT_NOFILE is 300"));
-	told->ret = perfring_opener_files(UINT64_MAX, true, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(UINT64_MAX, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "nr_open"));
 	/* Not one is left to look with. */
 	while (dup(0) >= 0)
 		;
-	told->ret = perfring_opener_files(1, true, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(1, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "the 300 that are open"));
-	told->ret = perfring_opener_files(0, true, told->text, sizeof(told->text));
+	told->ret = perfring__opener_files(0, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
 }
 
@@ -1291,7 +1291,7 @@ Test(session_plan, what_passes_is_tried_again)
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(*ROWS); i++) {
 		struct tries tries = ROWS[i].tries;
 
-		cr_assert_eq(perfring_opener_retry(try_once, &tries, ROWS[i].is_thread), ROWS[i].ret, "%zu", i);
+		cr_assert_eq(perfring__opener_retry(try_once, &tries, ROWS[i].is_thread), ROWS[i].ret, "%zu", i);
 		cr_assert_eq(tries.count, ROWS[i].count, "%zu", i);
 	}
 }
@@ -1346,14 +1346,14 @@ Test(session_plan, half_a_group_is_no_group)
 	start(&worker);
 	stop(&worker);
 	half.sibling.disabled = 0;
-	ret = perfring_opener_retry(open_half_a_group, &half, true);
+	ret = perfring__opener_retry(open_half_a_group, &half, true);
 	if (half.fds[0] == -EACCES || half.fds[0] == -ENOSYS)
 		cr_skip_test("SKIP-ENV: perf_event_open: %s", strerror(-half.fds[0]));
 	cr_assert_eq(ret, 0, "%s", strerror(-ret));
-	cr_assert_eq(perfring_opener_check_group(half.fds[0], half.leader.read_format), -ECHILD);
-	cr_assert_eq(perfring_opener_check_group(half.fds[1], half.sibling.read_format), -ECHILD);
+	cr_assert_eq(perfring__opener_check_group(half.fds[0], half.leader.read_format), -ECHILD);
+	cr_assert_eq(perfring__opener_check_group(half.fds[1], half.sibling.read_format), -ECHILD);
 	stop(&half.worker);
-	cr_assert_eq(perfring_opener_check_group(half.fds[0], half.leader.read_format), 0);
+	cr_assert_eq(perfring__opener_check_group(half.fds[0], half.leader.read_format), 0);
 	close(half.fds[1]);
 	close(half.fds[0]);
 }
@@ -1419,7 +1419,7 @@ Test(session_plan, groups_of_a_thread_that_has_children)
 		skip_refused(session, perfring_session_add_group(session, group, 6, target));
 		cr_assert_eq(session->event_count, 6 * target->cpus.count);
 		for (uint32_t i = 0; i < session->event_count; i += 6)
-			cr_assert_eq(perfring_opener_check_group(session->events[i].fd, attrs[0].read_format), 0);
+			cr_assert_eq(perfring__opener_check_group(session->events[i].fd, attrs[0].read_format), 0);
 		perfring_session_close(session);
 	} while (milliseconds() - begun < 1000);
 	__atomic_store_n(&mother.ends, true, __ATOMIC_RELAXED);

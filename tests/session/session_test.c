@@ -446,7 +446,7 @@ Test(session, a_command_from_exec_to_exit)
 		exits += item.record->type == PERF_RECORD_EXIT;
 	}
 	perfring_session_return(session);
-	cr_assert_not(perfring_session_holds(session));
+	cr_assert_not(perfring__session_holds(session));
 	cr_assert_eq(perfring_session_wait(session, -1), 0, "nor when nothing is held back");
 	cr_assert_gt(samples, 10);
 	cr_assert_eq(comms, 1);

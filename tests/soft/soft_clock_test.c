@@ -39,7 +39,7 @@ static __thread void (*struck)(const char *name);
 
 static void strike(const char *name)
 {
-	if (perfring_soft_self && perfring_soft_self->tid != (uint32_t)syscall(SYS_gettid))
+	if (perfring__soft_self && perfring__soft_self->tid != (uint32_t)syscall(SYS_gettid))
 		abort();
 	if (strcmp(name, "timer_found") == 0)
 		found++;
@@ -143,7 +143,7 @@ static uint32_t self(void)
 
 static struct soft_instance *instance_of(struct perfring_soft_event *event)
 {
-	return event->instances[perfring_soft_self->index];
+	return event->instances[perfring__soft_self->index];
 }
 
 static void block(int how)
@@ -173,7 +173,7 @@ static struct itimerspec timer_now(void)
 {
 	struct itimerspec spec;
 
-	cr_assert_eq(timer_gettime(perfring_soft_self->timer, &spec), 0);
+	cr_assert_eq(timer_gettime(perfring__soft_self->timer, &spec), 0);
 	return spec;
 }
 
@@ -241,7 +241,7 @@ Test(soft_clock, one_timer_serves_all)
 
 	for (unsigned i = 0; i < 4; i++)
 		events[i] = open_clock(clocks[i % 2], periods[i], PERFRING_SOFT_THREAD);
-	timer = perfring_soft_self->timer;
+	timer = perfring__soft_self->timer;
 	cr_assert_eq(timer_left(), 0);
 	begin = time_of(CLOCK_THREAD_CPUTIME_ID);
 	for (unsigned i = 4; i--;) {
@@ -251,7 +251,7 @@ Test(soft_clock, one_timer_serves_all)
 	}
 	burn(CLOCK_THREAD_CPUTIME_ID, 500 * MS);
 	burn(CLOCK_THREAD_TICKS, 50 * MS); /* to behind a tick */
-	cr_assert_eq(perfring_soft_self->timer, timer);
+	cr_assert_eq(perfring__soft_self->timer, timer);
 	for (unsigned i = 0; i < 4; i++)
 		perfring_soft_disable(events[i], false);
 	cr_assert_eq(timer_left(), 0);
@@ -930,7 +930,7 @@ Test(soft_clock, a_closed_clocks_signal_finds_nothing)
 		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 		before = ticked;
 		perfring_soft_close(event);
-		cr_assert_null(perfring_soft_self->clocks);
+		cr_assert_null(perfring__soft_self->clocks);
 		other = open_clock(clocks[i], 100000 * (uint64_t)MS, PERFRING_SOFT_THREAD);
 		perfring_soft_enable(other, false);
 		for (unsigned k = 0; k < 3; k++)

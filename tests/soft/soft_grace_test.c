@@ -307,7 +307,7 @@ Test(soft_grace, a_handler_leaves_the_depth_that_it_found)
 		struck = raise_on_top;
 		perfring_soft_raise(struck_point, 1, 0, NULL, 0);
 		struck = NULL;
-		cr_assert_eq(perfring_soft_self->inside % SOFT_SECTION, 0);
+		cr_assert_eq(perfring__soft_self->inside % SOFT_SECTION, 0);
 	}
 	cr_assert_eq(nested, 30, "before, in and behind each section");
 	cr_assert_eq(value(event), 40);
@@ -418,7 +418,7 @@ static void *close_when_the_first_thread_has_ended(void *event)
 
 	do
 		sched_yield();
-	while (!PERFRING_LOAD_ACQUIRE(&unseen) || perfring_os_task_stat(pid, pid, &first) || first.state != 'Z');
+	while (!PERFRING_LOAD_ACQUIRE(&unseen) || perfring__os_task_stat(pid, pid, &first) || first.state != 'Z');
 	perfring_soft_close(event);
 	syscall(SYS_exit_group, 0);
 	return NULL;
@@ -471,7 +471,7 @@ Test(soft_grace, a_thread_does_not_wait_for_what_it_has_left_by_a_jump)
 		perfring_soft_raise(struck_point, 1, 0, NULL, 0);
 		cr_assert_fail("goes on");
 	}
-	cr_assert_eq(perfring_soft_self->inside % SOFT_SECTION, 1);
+	cr_assert_eq(perfring__soft_self->inside % SOFT_SECTION, 1);
 	perfring_soft_close(one);
 	begin_closer(&closer);
 	cr_assert(waits(&closer));
@@ -501,10 +501,10 @@ static int child_goes_on(struct perfring_soft_event *inherited)
 
 	alarm(30);
 	attr.config = struck_point->config;
-	if (perfring_soft_self)
+	if (perfring__soft_self)
 		return 1;
-	for (uint32_t i = 0; perfring_soft_blocks[0] && i < SOFT_BLOCK; i++)
-		if (perfring_soft_blocks[0][i].inside % SOFT_SECTION)
+	for (uint32_t i = 0; perfring__soft_blocks[0] && i < SOFT_BLOCK; i++)
+		if (perfring__soft_blocks[0][i].inside % SOFT_SECTION)
 			return 2;
 	perfring_soft_raise(struck_point, 1, 0, NULL, 0);
 	perfring_soft_close(inherited);
@@ -617,14 +617,14 @@ static int without_membarrier(int when)
 		ret = raise_and_close();
 		if (ret)
 			return ret;
-		if (perfring_soft_fences)
+		if (perfring__soft_fences)
 			return 77; /* this kernel has none */
 	}
 	if (refuse_membarrier())
 		return 77;
 	struck_point = perfring_soft_define("refused");
 	ret = raise_and_close();
-	return ret ? ret : perfring_soft_fences ? 0 : 4;
+	return ret ? ret : perfring__soft_fences ? 0 : 4;
 }
 
 Test(soft_grace, membarrier_may_be_refused)

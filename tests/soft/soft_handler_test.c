@@ -303,8 +303,8 @@ Test(soft_handler, a_child_closes_what_the_raise_uses)
 		if (!closes.child) {
 			perfring_soft_close(closes.events[2]); /* frees all */
 			for (uint32_t i = 0; i < SOFT_BLOCK; i++)
-				if (perfring_soft_blocks[0][i].raises_on ||
-				    perfring_soft_blocks[0][i].inside % SOFT_SECTION)
+				if (perfring__soft_blocks[0][i].raises_on ||
+				    perfring__soft_blocks[0][i].inside % SOFT_SECTION)
 					_exit(3);
 			_exit(0);
 		}

@@ -416,7 +416,7 @@ Test(soft_kernel, cpu_clock)
 	cr_assert_eq(perfring_ring_map(&ring, fd, RING, 0), 0);
 	cr_assert_eq(perfring_soft_open(&ours, &attr, PERFRING_SOFT_THREAD, NULL), 0);
 	cr_assert_eq(perfring_soft_map(ours, RING, -1), 0);
-	begun = perfring_os_clock_now();
+	begun = perfring__os_clock_now();
 	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
 	perfring_soft_enable(ours, false);
 	spend(500000000);
@@ -427,7 +427,7 @@ Test(soft_kernel, cpu_clock)
 	} while (!is_near(soft_sum, soft_count, 25000000) && soft_count < 1600000000);
 	perfring_soft_disable(ours, false);
 	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
-	ended = perfring_os_clock_now();
+	ended = perfring__os_clock_now();
 	cr_assert_eq(read(fd, &kernel_count, sizeof(kernel_count)), 8);
 	cr_assert_eq(perfring_soft_read(ours, &soft_count, sizeof(soft_count)), 8);
 	kernel_sum = periods_of(&ring);

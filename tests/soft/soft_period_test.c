@@ -35,9 +35,9 @@ enum {
 
 /* ---- the rest of soft/, recording ---- */
 
-uint32_t perfring_soft_max_rate = 100000;
-uint32_t perfring_soft_hz = 250;
-uint64_t perfring_soft_tick = TICK;
+uint32_t perfring__soft_max_rate = 100000;
+uint32_t perfring__soft_hz = 250;
+uint64_t perfring__soft_tick = TICK;
 
 static uint64_t now;       /* ns */
 static uint64_t time_step; /* how much each look at the clock adds */
@@ -74,8 +74,8 @@ static int told_step(clockid_t clock, struct timespec *step)
 
 static void set_hz(uint32_t hz)
 {
-	perfring_soft_hz = hz;
-	perfring_soft_tick = 1000000000 / hz;
+	perfring__soft_hz = hz;
+	perfring__soft_tick = 1000000000 / hz;
 }
 
 static void note(char what)
@@ -86,7 +86,7 @@ static void note(char what)
 		log_text[at] = what;
 }
 
-void perfring_soft_event_stop(struct perfring_soft_event *event)
+void perfring__soft_event_stop(struct perfring_soft_event *event)
 {
 	note('X');
 	PERFRING_ADD(&stops, 1);
@@ -94,8 +94,8 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 	PERFRING_EXCHANGE(&event->on, 0);
 }
 
-bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-			      const void *frame, const void *caller, uint64_t *time)
+bool perfring__soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
+			       const void *frame, const void *caller, uint64_t *time)
 {
 	uint64_t at = PERFRING_ADD(&samples, 1);
 
@@ -113,12 +113,12 @@ bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, c
 static const struct soft_instance *throttled; /* whose THROTTLE was the last */
 
 /* No event here signals. */
-void perfring_soft_send(struct soft_instance *instance)
+void perfring__soft_send(struct soft_instance *instance)
 {
 	cr_assert_eq(instance->pending, 0);
 }
 
-void perfring_soft_put_throttle(struct soft_instance *group, bool is_end)
+void perfring__soft_put_throttle(struct soft_instance *group, bool is_end)
 {
 	if (!is_end)
 		throttled = group;
@@ -146,14 +146,14 @@ static void open_event(uint64_t period, bool freq, uint64_t sample_type)
 	event.instances[0] = &instance;
 	instance.event = &event;
 	instance.thread = &thread_of_all;
-	perfring_soft_period_start(&instance);
+	perfring__soft_period_start(&instance);
 	memset(log_text, 0, log_size < MOST ? log_size : MOST);
 	log_size = samples = sampled = stops = 0;
 }
 
 static void occur(uint64_t nr)
 {
-	perfring_soft_occur(&instance, nr, NULL, NULL, NULL);
+	perfring__soft_occur(&instance, nr, NULL, NULL, NULL);
 }
 
 static void occur_often(uint64_t nr, unsigned times)
@@ -289,7 +289,7 @@ Test(soft_period, off_neither_counts_nor_samples)
 	event.on = 0;
 	event.limit = 5;
 	occur_often(5, 100);
-	perfring_soft_tick_of_clock(&instance, 1, NULL);
+	perfring__soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_eq(instance.count, 0);
 	cr_assert_eq(log_size, 0);
 	cr_assert_eq(left_now(), -1);
@@ -328,7 +328,7 @@ Test(soft_period, ioctl_period)
 	open_event(10, false, 0);
 	occur_often(1, 4);
 	cr_assert_eq(left_now(), -6);
-	perfring_soft_period_set(&instance, 3);
+	perfring__soft_period_set(&instance, 3);
 	cr_assert_eq(samples, 0);
 	occur(1); /* V = 0 + 1: the first occurrence overflows, by the old period, and leaves a rest of that */
 	cr_assert_eq(samples, 1);
@@ -343,7 +343,7 @@ Test(soft_period, ioctl_period)
 	/* The same period again: V := 0 all the same. */
 	occur(1);
 	cr_assert_eq(samples, 4);
-	perfring_soft_period_set(&instance, 3);
+	perfring__soft_period_set(&instance, 3);
 	occur(1);
 	cr_assert_eq(samples, 5);
 }
@@ -353,9 +353,9 @@ Test(soft_period, ioctl_period_while_off)
 	open_event(10, false, 0);
 	occur_often(1, 4);
 	event.on = 0;
-	perfring_soft_period_set(&instance, 3);
+	perfring__soft_period_set(&instance, 3);
 	event.on = 1;
-	perfring_soft_period_resume(&instance); /* schedule-in loads a V of 0: -3 */
+	perfring__soft_period_resume(&instance); /* schedule-in loads a V of 0: -3 */
 	occur_often(1, 2);
 	cr_assert_eq(samples, 0);
 	occur(1);
@@ -366,15 +366,15 @@ Test(soft_period, ioctl_period_while_off)
 	occur_often(1, 4);
 	event.on = 0;
 	event.on = 1;
-	perfring_soft_period_resume(&instance);
+	perfring__soft_period_resume(&instance);
 	occur_often(1, 5);
 	cr_assert_eq(samples, 0);
 	occur(1);
 	cr_assert_eq(samples, 1);
 
 	open_event(10, false, 0); /* enabled, and then set */
-	perfring_soft_period_resume(&instance);
-	perfring_soft_period_set(&instance, 3);
+	perfring__soft_period_resume(&instance);
+	perfring__soft_period_set(&instance, 3);
 	occur(1);
 	cr_assert_eq(samples, 1);
 	cr_assert_eq(log_period[0], 10, "schedule-in made L so");
@@ -386,11 +386,11 @@ Test(soft_period, ioctl_period_after_one)
 {
 	open_event(2, false, 0);
 	occur(1);
-	perfring_soft_period_set(&instance, 1);
+	perfring__soft_period_set(&instance, 1);
 	occur(1);
 	cr_assert_eq(samples, 1);
-	perfring_soft_period_set(&instance, 3);
-	perfring_soft_period_resume(&instance);
+	perfring__soft_period_set(&instance, 3);
+	perfring__soft_period_resume(&instance);
 	occur_often(1, 2);
 	cr_assert_eq(samples, 1);
 	occur_often(1, 10);
@@ -398,10 +398,10 @@ Test(soft_period, ioctl_period_after_one)
 	cr_assert_eq(left_now(), -3);
 
 	open_event(2, false, 0); /* by a schedule-in alone */
-	perfring_soft_period_set(&instance, 1);
+	perfring__soft_period_set(&instance, 1);
 	occur(1);
 	cr_assert_eq(left_now(), 0);
-	perfring_soft_period_resume(&instance);
+	perfring__soft_period_resume(&instance);
 	occur(1);
 	cr_assert_eq(left_now(), -1);
 	cr_assert_eq(samples, 2);
@@ -409,17 +409,17 @@ Test(soft_period, ioctl_period_after_one)
 
 Test(soft_period, ioctl_period_unthrottles)
 {
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	open_event(1, false, 0);
 	occur(10);
 	cr_assert_str_eq(log_text, "SSSTS");
 	occur(10);
 	cr_assert_str_eq(log_text, "SSSTS");
-	perfring_soft_period_set(&instance, 2);
+	perfring__soft_period_set(&instance, 2);
 	occur(1); /* V = 0 + 1, L = 1: two, each of 1 */
 	cr_assert_str_eq(log_text, "SSSTSUSS");
 	cr_assert_eq(sampled, 6);
-	perfring_soft_period_resume(&instance); /* nothing to unthrottle */
+	perfring__soft_period_resume(&instance); /* nothing to unthrottle */
 	occur(1);
 	cr_assert_str_eq(log_text, "SSSTSUSSS");
 }
@@ -429,7 +429,7 @@ Test(soft_period, ioctl_frequency)
 	now = 1000 * (uint64_t)TICK;
 	open_event(1000, true, 0);
 	cr_assert_eq(instance.freq, 1000);
-	perfring_soft_period_set(&instance, 99);
+	perfring__soft_period_set(&instance, 99);
 	occur(1);
 	cr_assert_eq(instance.freq, 99);
 	cr_assert_eq(samples, 1);
@@ -541,7 +541,7 @@ Test(soft_period, frequency_is_reached)
 	unsigned i, k;
 	uint64_t ns, got;
 
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (i = 0; i < RATES; i++)
 		for (k = 0; k < FREQS; k++) {
 			now = 1000 * (uint64_t)TICK;
@@ -564,7 +564,7 @@ Test(soft_period, frequency_follows_the_rate)
 	unsigned i, j, k;
 	uint64_t ns;
 
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (k = 1; k < FREQS; k++)
 		for (i = 0; i < RATES; i++)
 			for (j = 0; j < RATES; j++) {
@@ -585,7 +585,7 @@ Test(soft_period, frequency_of_weights)
 	unsigned i;
 	uint64_t got;
 
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (i = 0; i < 4; i++) {
 		now = 1000 * (uint64_t)TICK;
 		open_event(1000, true, 0);
@@ -600,13 +600,13 @@ Test(soft_period, clock_period)
 {
 	open_event(1000000, false, 0);
 	event.is_clock = true;
-	perfring_soft_period_start(&instance);
+	perfring__soft_period_start(&instance);
 	cr_assert_eq(instance.left, 0, "soft/timer.c's");
-	perfring_soft_tick_of_clock(&instance, 1, NULL);
+	perfring__soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_eq(samples, 1);
 	cr_assert_eq(log_period[0], 1000000);
-	perfring_soft_period_set(&instance, 20000);
-	perfring_soft_tick_of_clock(&instance, 1, NULL);
+	perfring__soft_period_set(&instance, 20000);
+	perfring__soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_eq(samples, 2);
 	cr_assert_eq(log_period[1], 20000);
 	cr_assert_eq(instance.left, 0);
@@ -639,7 +639,7 @@ Test(soft_period, limit_ends_the_overflows_of_one_occurrence)
 	cr_assert_eq(instance.count, 100);
 	cr_assert_eq(left_now(), -2);
 
-	perfring_soft_max_rate = 1000; /* the fourth would be throttled */
+	perfring__soft_max_rate = 1000; /* the fourth would be throttled */
 	open_event(2, false, 0);
 	event.limit = 3;
 	occur(100);
@@ -741,7 +741,7 @@ Test(soft_period, throttle_per_tick)
 	cr_assert_eq(log_size, 401);
 	cr_assert_eq(instance.count, 2001, "counting continues");
 
-	perfring_soft_max_rate = 1000; /* 4 */
+	perfring__soft_max_rate = 1000; /* 4 */
 	for (i = 0; i < 3; i++) {
 		open_event(10, false, 0);
 		now += TICK;
@@ -757,11 +757,11 @@ Test(soft_period, throttle_per_tick)
 		cr_assert_str_eq(log_text, "SSSTSUSSSTS");
 		cr_assert_eq(instance.count, 300);
 	}
-	perfring_soft_max_rate = 1001; /* 5 */
+	perfring__soft_max_rate = 1001; /* 5 */
 	open_event(10, false, 0);
 	occur(100);
 	cr_assert_str_eq(log_text, "SSSSTS");
-	perfring_soft_max_rate = 1; /* 1: the first of an occurrence is never tested */
+	perfring__soft_max_rate = 1; /* 1: the first of an occurrence is never tested */
 	open_event(10, false, 0);
 	occur(100);
 	cr_assert_str_eq(log_text, "STS");
@@ -770,7 +770,7 @@ Test(soft_period, throttle_per_tick)
 Test(soft_period, one_by_one_is_never_throttled)
 {
 	now = 1000 * (uint64_t)TICK;
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	open_event(1, false, 0);
 	occur_often(1, 1000);
 	open_event(7, false, 0);
@@ -797,14 +797,14 @@ Test(soft_period, clock_throttle)
 	unsigned i;
 
 	now = 1000 * (uint64_t)TICK;
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	open_event(50000, false, 0);
 	event.is_clock = true;
 	for (i = 0; i < 80; i++, now += 50000) /* 80 in a tick */
-		perfring_soft_tick_of_clock(&instance, 1, NULL);
+		perfring__soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_str_eq(log_text, "SSSTS"); /* docs/abi.md 9.6: verified so */
 	for (i = 0; i < 160; i++, now += 50000)
-		perfring_soft_tick_of_clock(&instance, 1, NULL);
+		perfring__soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_str_eq(log_text, "SSSTSUSSSTSUSSSTS");
 	cr_assert_eq(sampled, 12 * 50000);
 }
@@ -836,7 +836,7 @@ Test(soft_period, a_sample_tells_the_tick)
 {
 	now = 1000 * (uint64_t)TICK;
 	sample_step = 1;
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	open_event(1, false, 0);
 	occur_often(1, 3);
 	cr_assert_eq(looks_fine + looks_coarse, 0);
@@ -878,12 +878,12 @@ static void open_group(uint64_t period)
 	sibling.instances[0] = &siblings;
 	siblings.event = &sibling;
 	siblings.thread = &thread_of_all;
-	perfring_soft_period_start(&siblings);
+	perfring__soft_period_start(&siblings);
 }
 
 static void occur_to_sibling(uint64_t nr)
 {
-	perfring_soft_occur(&siblings, nr, NULL, NULL, NULL);
+	perfring__soft_occur(&siblings, nr, NULL, NULL, NULL);
 }
 
 /* docs/abi.md 9.6, since 6.16: one event has too many, and the group is throttled. */
@@ -892,7 +892,7 @@ Test(soft_period, a_group_is_throttled_as_one)
 	unsigned way;
 
 	now = 1000 * (uint64_t)TICK;
-	perfring_soft_max_rate = 1000; /* 4, for each event */
+	perfring__soft_max_rate = 1000; /* 4, for each event */
 	for (way = 0; way < 2; way++) {
 		now += TICK;
 		open_group(1);
@@ -920,7 +920,7 @@ Test(soft_period, a_group_is_throttled_as_one)
 	occur(10);
 	occur_to_sibling(7);
 	cr_assert_str_eq(log_text, "SSSSTS");
-	perfring_soft_period_set(&siblings, 5);
+	perfring__soft_period_set(&siblings, 5);
 	occur_to_sibling(7);
 	cr_assert_str_eq(log_text, "SSSSTSUS");
 	occur(10);
@@ -928,7 +928,7 @@ Test(soft_period, a_group_is_throttled_as_one)
 	/* Alone again, when the leader has gone. */
 	sibling.leader = &sibling;
 	sibling.attr.sample_type = 0;
-	perfring_soft_period_start(&siblings);
+	perfring__soft_period_start(&siblings);
 	occur_to_sibling(1);
 	cr_assert_str_eq(log_text, "SSSSTSUSSSSTSS");
 }
@@ -973,7 +973,7 @@ Test(soft_period, model)
 	struct model model;
 	uint64_t nr, period;
 
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	set_hz(1);
 	for (round = 0; round < trials(20000); round++) {
 		most = 1 + (unsigned)(random_word() % (sizeof(wide) > 8 ? 62 : 58));
@@ -986,12 +986,12 @@ Test(soft_period, model)
 		for (i = 0; i < 50; i++) {
 			if (random_word() % 16 == 0) {
 				period = random_length(most) + 1;
-				perfring_soft_period_set(&instance, period);
+				perfring__soft_period_set(&instance, period);
 				model.p = period;
 				model.v = 0;
 			}
 			if (random_word() % 16 == 0) { /* schedule-in */
-				perfring_soft_period_resume(&instance);
+				perfring__soft_period_resume(&instance);
 				model.l = model.p;
 				if (model.v >= 0)
 					model.v -= (model.l + model.v) / model.l * model.l;
@@ -1026,7 +1026,7 @@ static void raise_again(void)
 	for (i = 0; i < strike_times; i++) {
 		now += strike_time;
 		if (strike_period)
-			perfring_soft_period_set(&instance, strike_period);
+			perfring__soft_period_set(&instance, strike_period);
 		raised += strike_nr;
 		occur(strike_nr);
 	}
@@ -1115,7 +1115,7 @@ static void check_frequency(void)
 
 Test(soft_period, struck_periods)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (strike_nr = 0; strike_nr < 9; strike_nr++)
 		strike_everywhere(run_periods, check_periods);
 }
@@ -1123,7 +1123,7 @@ Test(soft_period, struck_periods)
 /* Time goes on at each look: ticks pass anywhere. */
 Test(soft_period, struck_frequency)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (strike_nr = 1; strike_nr < 11; strike_nr += 9)
 		for (time_step = 0; time_step < 2 * TICK; time_step += TICK / 2 + 1000)
 			strike_everywhere(run_frequency, check_frequency);
@@ -1159,7 +1159,7 @@ static void check_throttled(void)
 
 Test(soft_period, struck_throttle)
 {
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	for (strike_nr = 1; strike_nr < 9; strike_nr++)
 		strike_everywhere(run_throttled, check_throttled);
 }
@@ -1170,7 +1170,7 @@ static void run_unthrottled(void)
 	now = 1000 * (uint64_t)TICK;
 	instance.tick = now / TICK - 1;
 	instance.throttled = instance.tick + 1;
-	perfring_soft_max_rate = 5000; /* 20 */
+	perfring__soft_max_rate = 5000; /* 20 */
 	raise_one(4);
 }
 
@@ -1212,7 +1212,7 @@ static void check_limited(void)
 
 Test(soft_period, struck_limit)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (strike_nr = 1; strike_nr < 13; strike_nr++)
 		strike_everywhere(run_limited, check_limited);
 }
@@ -1221,7 +1221,7 @@ static void run_requests(void)
 {
 	open_event(100, false, 0);
 	raise_one(50);
-	perfring_soft_period_set(&instance, 10);
+	perfring__soft_period_set(&instance, 10);
 	raise_one(1);
 	raise_one(99);
 	raise_one(7);
@@ -1241,7 +1241,7 @@ static void check_requests(void)
 
 Test(soft_period, struck_requests)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (strike_nr = 0; strike_nr < 200; strike_nr += 13)
 		strike_everywhere(run_requests, check_requests);
 }
@@ -1250,10 +1250,10 @@ static void run_kept(void)
 {
 	open_event(1, false, 0);
 	raise_one(3);
-	perfring_soft_period_set(&instance, 1);
+	perfring__soft_period_set(&instance, 1);
 	raise_one(1);
-	perfring_soft_period_set(&instance, 10);
-	perfring_soft_period_resume(&instance);
+	perfring__soft_period_set(&instance, 10);
+	perfring__soft_period_resume(&instance);
 	raise_one(7);
 	raise_one(7);
 }
@@ -1273,7 +1273,7 @@ static void check_kept(void)
 /* A 0 that a request left in V is never taken for an occurrence's, nor an occurrence's for a request's. */
 Test(soft_period, struck_kept)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	for (strike_nr = 0; strike_nr < 30; strike_nr++)
 		strike_everywhere(run_kept, check_kept);
 }
@@ -1296,7 +1296,7 @@ static void check_request_below(void)
 
 Test(soft_period, struck_request_below)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	strike_period = 10;
 	for (strike_nr = 0; strike_nr < 30; strike_nr++)
 		strike_everywhere(run_request_below, check_request_below);
@@ -1307,7 +1307,7 @@ static void run_request_throttle(void)
 {
 	now = 1000 * (uint64_t)TICK;
 	open_event(2, false, 0);
-	perfring_soft_period_set(&instance, 2);
+	perfring__soft_period_set(&instance, 2);
 	raise_one(1);
 }
 
@@ -1320,7 +1320,7 @@ static void check_request_throttle(void)
 
 Test(soft_period, struck_request_throttle)
 {
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	strike_nr = 100;
 	strike_at[0] = 0;
 	/* After requests are taken, an unthrottling at once is due to them. */
@@ -1366,7 +1366,7 @@ static void check_throttle_ends(void)
 
 Test(soft_period, struck_throttle_late)
 {
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	strike_time = TICK;
 	for (strike_nr = 1; strike_nr < 30; strike_nr += 7)
 		strike_everywhere(run_throttled, check_throttle_ends);
@@ -1386,7 +1386,7 @@ Test(soft_period, a_group_falls_apart)
 	unsigned at;
 
 	now = 1000 * (uint64_t)TICK;
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	for (at = 1; at < 100; at++) {
 		now += TICK;
 		open_group(1);
@@ -1437,7 +1437,7 @@ Test(soft_period, ticks_never_go_back)
 	strike_at[0] = 0;
 
 	now = 1000 * (uint64_t)TICK;
-	perfring_soft_max_rate = 4000; /* 4 at 1000 a second */
+	perfring__soft_max_rate = 4000; /* 4 at 1000 a second */
 	open_event(1, false, 0);
 	set_hz(1000);
 	lag = TICK - 10;
@@ -1463,11 +1463,11 @@ Test(soft_period, struck_at_all_places)
 	unsigned i, j;
 
 	strike_nr = 5;
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	strike_everywhere(run_requests, check_requests);
 	strike_everywhere(run_limited, check_limited);
 	strike_everywhere(run_frequency, check_frequency);
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	strike_everywhere(run_throttled, check_throttled);
 	strike_everywhere(run_unthrottled, check_unthrottled);
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
@@ -1527,7 +1527,7 @@ static void burn(double seconds)
 
 Test(soft_period, timer_on_top)
 {
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	set_hz(1);
 	open_event(7, false, 0);
 	burn(trials(1000) / 1000.0);
@@ -1542,7 +1542,7 @@ Test(soft_period, timer_on_top)
 	check_frequency();
 
 	/* Throttled and not, all the time: the records take turns. */
-	perfring_soft_max_rate = 1000;
+	perfring__soft_max_rate = 1000;
 	open_event(2, false, 0);
 	burn(trials(1000) / 1000.0);
 	cr_assert_eq(instance.count, raised);
@@ -1564,7 +1564,7 @@ static void *raise_until_off(void *argument)
 
 	pthread_barrier_wait(&barrier);
 	while (PERFRING_LOAD(&event.on))
-		perfring_soft_occur(mine, 3, NULL, NULL, NULL);
+		perfring__soft_occur(mine, 3, NULL, NULL, NULL);
 	return NULL;
 }
 
@@ -1574,7 +1574,7 @@ Test(soft_period, threads_share_the_limit)
 	pthread_t threads[THREADS];
 	unsigned round, i;
 
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	for (round = 0; round < trials(500); round++) {
 		open_event(2, false, 0);
@@ -1583,7 +1583,7 @@ Test(soft_period, threads_share_the_limit)
 			memset(&of_thread[i], 0, sizeof(of_thread[i]));
 			of_thread[i].event = &event;
 			of_thread[i].thread = &thread_of_all;
-			perfring_soft_period_start(&of_thread[i]);
+			perfring__soft_period_start(&of_thread[i]);
 			cr_assert_eq(pthread_create(&threads[i], NULL, raise_until_off, &of_thread[i]), 0);
 		}
 		for (i = 0; i < THREADS; i++)
@@ -1603,9 +1603,9 @@ static void *change_periods(void *argument)
 
 	(void)argument;
 	for (i = 0; !PERFRING_LOAD_ACQUIRE(&done); i++) {
-		perfring_soft_period_set(&instance, i % 2 ? 100 : 7);
+		perfring__soft_period_set(&instance, i % 2 ? 100 : 7);
 		if (i % 5 == 0)
-			perfring_soft_period_resume(&instance);
+			perfring__soft_period_resume(&instance);
 		if (i % 7 == 0)
 			PERFRING_STORE(&instance.left, 0); /* not the way, but no harm */
 		PERFRING_STORE_RELEASE(&requests_given, i + 1);
@@ -1618,7 +1618,7 @@ Test(soft_period, periods_change_under_way)
 	uint64_t sum = 0, all = trials(10000000), i, requests;
 	pthread_t thread;
 
-	perfring_soft_max_rate = UINT32_MAX;
+	perfring__soft_max_rate = UINT32_MAX;
 	open_event(100, false, 0);
 	cr_assert_eq(pthread_create(&thread, NULL, change_periods, NULL), 0);
 	for (i = 0; i < all || !PERFRING_LOAD_ACQUIRE(&requests_given); i++) {

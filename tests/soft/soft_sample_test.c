@@ -73,7 +73,7 @@ static void make_event(struct made *made, const struct perf_event_attr *attr, ui
 	made->event = calloc(1, sizeof(*made->event));
 	made->instance = calloc(1, sizeof(*made->instance));
 	made->event->attr = *attr;
-	made->event->pmu = &perfring_soft_points;
+	made->event->pmu = &perfring__soft_points;
 	cr_assert_eq(perfring_format_from_attr(&made->event->format, attr), 0);
 	made->event->id = id;
 	made->event->samples = true;
@@ -85,7 +85,7 @@ static void make_event(struct made *made, const struct perf_event_attr *attr, ui
 	made->instance->event = made->event;
 	made->instance->thread = &made->thread;
 	made->instance->id = stream;
-	perfring_soft_output_init(made->instance);
+	perfring__soft_output_init(made->instance);
 }
 
 static void make(struct made *made, const struct perf_event_attr *attr, uint32_t pages)
@@ -107,14 +107,14 @@ static void make(struct made *made, const struct perf_event_attr *attr, uint32_t
 	made->thread.pid = (uint32_t)getpid();
 	made->thread.tid = (uint32_t)syscall(SYS_gettid);
 	made->thread.pthread = pthread_self();
-	perfring_soft_self = &made->thread;
+	perfring__soft_self = &made->thread;
 	make_event(made, attr, ID, STREAM);
 	made->instance->writer = made->writer;
 }
 
 static void unmake(struct made *made)
 {
-	perfring_soft_self = NULL;
+	perfring__soft_self = NULL;
 	perfring_reader_close(&made->reader);
 	perfring_writer_close(made->writer);
 	perfring_ring_close(&made->ring);
@@ -129,8 +129,8 @@ static UNTOUCHED bool put(struct made *made, const struct perfring_soft_site *si
 	bool taken;
 
 	FRAME();
-	taken = perfring_soft_put_sample(made->instance, PERIOD, site, __builtin_frame_address(0),
-					 __builtin_return_address(0), &time);
+	taken = perfring__soft_put_sample(made->instance, PERIOD, site, __builtin_frame_address(0),
+					  __builtin_return_address(0), &time);
 	FRAME();
 	return taken;
 }
@@ -220,8 +220,8 @@ static void check_fields(struct made *made, uint64_t type, const struct perfring
 	cr_assert_eq(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
 	cpu = sched_getcpu();
 	before = time_of(CLOCK_MONOTONIC);
-	cr_assert(perfring_soft_put_sample(made->instance, PERIOD, site, __builtin_frame_address(0), (void *)0x1234,
-					   &told));
+	cr_assert(perfring__soft_put_sample(made->instance, PERIOD, site, __builtin_frame_address(0), (void *)0x1234,
+					    &told));
 	after = time_of(CLOCK_MONOTONIC);
 	next_sample(made, &sample);
 	if (type & FIELD(IDENTIFIER))
@@ -348,7 +348,8 @@ Test(soft_sample, bytes)
 	struct made made;
 
 	make(&made, &attr, 1);
-	cr_assert(perfring_soft_put_sample(made.instance, PERIOD, &site, __builtin_frame_address(0), (void *)2, &time));
+	cr_assert(
+		perfring__soft_put_sample(made.instance, PERIOD, &site, __builtin_frame_address(0), (void *)2, &time));
 	cr_assert_eq(time, 1, "it has none");
 	record = next(&made);
 	cr_assert_not_null(record);
@@ -425,7 +426,7 @@ Test(soft_sample, clocks)
 		next_sample(&made, &sample);
 		cr_assert_leq(before, sample.time);
 		cr_assert_leq(sample.time, after);
-		before = perfring_soft_now(made.event);
+		before = perfring__soft_now(made.event);
 		cr_assert_leq(after, before);
 		cr_assert_leq(before, time_of(clocks[i]));
 		unmake(&made);
@@ -441,7 +442,7 @@ Test(soft_sample, nowhere)
 	make(&made, &attr, 1);
 	made.instance->writer = NULL;
 	cr_assert(put(&made, &site));
-	perfring_soft_put_throttle(made.instance, false);
+	perfring__soft_put_throttle(made.instance, false);
 	cr_assert_null(next(&made));
 	cr_assert_eq(made.instance->output.lost, 0);
 	unmake(&made);
@@ -511,7 +512,7 @@ Test(soft_sample, lost_without_trailer)
 
 	attr.sample_id_all = 0;
 	make(&made, &attr, 1);
-	cr_assert_eq(perfring_soft_put_trailer(made.instance, NULL, 1), 0u);
+	cr_assert_eq(perfring__soft_put_trailer(made.instance, NULL, 1), 0u);
 	while (put(&made, &site))
 		;
 	perfring_reader_skip(&made.reader);
@@ -545,7 +546,7 @@ Test(soft_sample, trailer_by_type)
 			}
 		make(&made, &attr, 1);
 		memcpy(&expected[0], (uint32_t[]){made.thread.pid, made.thread.tid}, 8);
-		cr_assert_eq(perfring_soft_put_trailer(made.instance, (unsigned char *)buffer, 99), size);
+		cr_assert_eq(perfring__soft_put_trailer(made.instance, (unsigned char *)buffer, 99), size);
 		cr_assert_eq(made.instance->output.trailer_size, size);
 		cr_assert_eq(made.instance->output.id, ID);
 		memcpy(halves, buffer, size);
@@ -591,7 +592,7 @@ Test(soft_sample, throttle_is_the_leaders)
 	make(&leader, &attr, 1);
 	for (way = 0; way < 2; way++) {
 		before = time_of(CLOCK_MONOTONIC);
-		perfring_soft_put_throttle(leader.instance, way);
+		perfring__soft_put_throttle(leader.instance, way);
 		after = time_of(CLOCK_MONOTONIC);
 		record = next(&leader);
 		cr_assert_not_null(record);
@@ -610,7 +611,7 @@ Test(soft_sample, throttle_is_the_leaders)
 	unmake(&leader);
 	plain.sample_id_all = 0;
 	make(&leader, &plain, 1);
-	perfring_soft_put_throttle(leader.instance, false);
+	perfring__soft_put_throttle(leader.instance, false);
 	record = next(&leader);
 	cr_assert_not_null(record);
 	cr_assert_eq(record->size, 32);
@@ -798,7 +799,7 @@ static void frames_make(unsigned char *at, size_t count)
 static uint32_t unwind(uint64_t *words_, uint32_t most, uint64_t sp, uint64_t bp, const struct soft_thread *thread)
 {
 	struct soft_registers registers = {.ip = 0x3fffff, .sp = sp, .bp = bp};
-	uint32_t count = perfring_soft_unwind(words_, most, &registers, thread);
+	uint32_t count = perfring__soft_unwind(words_, most, &registers, thread);
 
 	cr_assert_leq(count, most);
 	if (most > 0)
@@ -1477,7 +1478,7 @@ Test(soft_sample, errno_stays)
 		site.context = i % 3 ? &context : NULL;
 		errno = 4242;
 		refused += !put(&made, &site);
-		perfring_soft_put_throttle(made.instance, i & 1);
+		perfring__soft_put_throttle(made.instance, i & 1);
 		cr_assert_eq(errno, 4242);
 	}
 	cr_assert_gt(refused, 5u); /* both ways were gone */
@@ -1608,7 +1609,7 @@ Test(soft_sample, allocates_and_locks_nothing)
 		set_context(&context, 1, 4096 + i, 4096 + i);
 		site.context = i % 2 ? &context : NULL;
 		put(&made, &site);
-		perfring_soft_put_throttle(made.instance, true);
+		perfring__soft_put_throttle(made.instance, true);
 		if (i == 50) {
 			perfring_reader_skip(&made.reader);
 			perfring_reader_return(&made.reader);

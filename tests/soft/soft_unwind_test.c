@@ -457,7 +457,7 @@ Test(soft_unwind, wild_registers)
 	open_subject(&bare, BARE);
 	event = listen(true);
 	for (unsigned i = 0; i < 8 * 8 * 4; i++) {
-		uint64_t ip, top = perfring_soft_self->stack_high;
+		uint64_t ip, top = perfring__soft_self->stack_high;
 
 		memcpy(&ip, &bare.walk, sizeof(ip));
 		memset(&context, 0, sizeof(context));
@@ -776,7 +776,7 @@ Test(soft_unwind, makes_no_system_call)
 			syscall(SYS_exit, 3);
 		for (uint32_t i = 0; i < 64; i++)
 			bare.walk(i, raise_here);
-		syscall(SYS_exit, PERFRING_LOAD(&perfring_soft_self->inside) / SOFT_SECTION >= 64 ? 0 : 4);
+		syscall(SYS_exit, PERFRING_LOAD(&perfring__soft_self->inside) / SOFT_SECTION >= 64 ? 0 : 4);
 	}
 	cr_assert_gt(child, 0);
 	cr_assert_eq(waitpid(child, &status, 0), child);

@@ -294,9 +294,9 @@ static const char *text_of(struct perfring_lines *lines, const char *name)
 {
 	static char text[(16 << 10) + 1];
 
-	if (!name || !perfring_lines_is_place(lines, name))
+	if (!name || !perfring__lines_is_place(lines, name))
 		return name;
-	perfring_lines_read_places(lines, &name, 1, take_text, text);
+	perfring__lines_read_places(lines, &name, 1, take_text, text);
 	return text;
 }
 
@@ -447,7 +447,7 @@ static void compare_at(struct comparison *comparison, uint64_t address)
 {
 	struct perfring_line_frame ours[MOST];
 	struct oracle *oracle = comparison->oracle;
-	int count = perfring_lines_find(comparison->lines, address, ours, MOST);
+	int count = perfring__lines_find(comparison->lines, address, ours, MOST);
 	bool is_same_frame = true;
 
 	ask(oracle, address);
@@ -506,7 +506,7 @@ static void compare_with_libdw(const char *path, unsigned long frames, unsigned 
 
 	comparison = (struct comparison){.path = path, .oracle = &oracle};
 	cr_assert_geq(fd, 0, "%s", path);
-	cr_assert_eq(perfring_lines_open(&comparison.lines, fd, &nowhere, path, &exceeded), 0, "%s", path);
+	cr_assert_eq(perfring__lines_open(&comparison.lines, fd, &nowhere, path, &exceeded), 0, "%s", path);
 	oracle.dwarf = dwarf_begin(fd, DWARF_C_READ);
 	cr_assert_not_null(oracle.dwarf);
 	while (!dwarf_get_units(oracle.dwarf, unit, &unit, NULL, NULL, &entry, NULL)) {
@@ -522,7 +522,7 @@ static void compare_with_libdw(const char *path, unsigned long frames, unsigned 
 	cr_assert_eq(comparison.different, 0, "%s: %lu of %lu", path, comparison.different, comparison.addresses);
 	cr_assert_geq(comparison.frames, frames, "%s", path);
 	dwarf_end(oracle.dwarf);
-	perfring_lines_close(comparison.lines);
+	perfring__lines_close(comparison.lines);
 	close(fd);
 }
 
@@ -602,7 +602,7 @@ static void open_units(struct templates *all, const char *path, int fd)
 
 	cr_assert_not_null(dwarf);
 	all->comparison.path = path;
-	cr_assert_eq(perfring_lines_open(&all->comparison.lines, fd, &nowhere, path, &exceeded), 0);
+	cr_assert_eq(perfring__lines_open(&all->comparison.lines, fd, &nowhere, path, &exceeded), 0);
 	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &entry, NULL)) {
 		struct oracle *oracle = &all->oracles[all->unit_count++];
 
@@ -615,7 +615,7 @@ static void open_units(struct templates *all, const char *path, int fd)
 
 static void close_units(struct templates *all)
 {
-	perfring_lines_close(all->comparison.lines);
+	perfring__lines_close(all->comparison.lines);
 	dwarf_end(all->oracles[0].dwarf);
 }
 
@@ -631,7 +631,7 @@ static void compare_with_addr2line(struct templates *templates, uint32_t number,
 		if (dwarf_haspc(&templates->oracles[i].unit, at) > 0)
 			templates->comparison.oracle = &templates->oracles[i];
 	compare_at(&templates->comparison, at);
-	cr_assert_eq(perfring_lines_find(templates->comparison.lines, at, raw, MOST), (int)stack->count);
+	cr_assert_eq(perfring__lines_find(templates->comparison.lines, at, raw, MOST), (int)stack->count);
 	cr_assert_eq(theirs->count, (int)stack->count, "%lx", (unsigned long)at);
 	for (uint32_t i = 0; i < stack->count; i++) {
 		const struct perfring_symbol_frame *frame = &stack->frames[i];
@@ -800,7 +800,7 @@ static int open_in_folder(const char *name, struct perfring_lines **lines)
 	const char *exceeded = NULL;
 
 	cr_assert_geq(fd, 0, "%s", name);
-	error = perfring_lines_open(lines, fd, &nowhere, name, &exceeded);
+	error = perfring__lines_open(lines, fd, &nowhere, name, &exceeded);
 	close(fd);
 	return error;
 }
@@ -812,9 +812,9 @@ static unsigned compare_lines(struct perfring_lines *one, struct perfring_lines 
 	unsigned found = 0;
 
 	for (uint64_t at = 0x1000; at < 0x2000; at++) {
-		int count = perfring_lines_find(one, at, ours, MOST);
+		int count = perfring__lines_find(one, at, ours, MOST);
 
-		cr_assert_eq(perfring_lines_find(other, at, theirs, MOST), count);
+		cr_assert_eq(perfring__lines_find(other, at, theirs, MOST), count);
 		for (int i = 0; i < count; i++) {
 			cr_assert_eq(ours[i].line, theirs[i].line);
 			cr_assert_eq(!ours[i].function, !theirs[i].function);
@@ -845,9 +845,9 @@ Test(lines, packed)
 			     cases[i].by);
 		if (cases[i].is_known)
 			cr_assert_geq(compare_lines(plain, packed), 100);
-		perfring_lines_close(packed);
+		perfring__lines_close(packed);
 	}
-	perfring_lines_close(plain);
+	perfring__lines_close(plain);
 	tear_down();
 }
 
@@ -866,16 +866,16 @@ Test(lines, files_become_shorter)
 	cr_assert_eq(stat(in_folder("d.so"), &status), 0);
 	cr_assert_eq(truncate(in_folder("d.so"), 0), 0);
 	cr_assert_geq(compare_lines(whole, shorter), 100);
-	perfring_lines_close(shorter);
+	perfring__lines_close(shorter);
 	for (off_t size = 0; size < status.st_size; size += 61) {
 		run("cp c.so d.so", "", "");
 		cr_assert_eq(truncate(in_folder("d.so"), size), 0);
 		opened += !open_in_folder("d.so", &shorter);
-		perfring_lines_close(shorter);
+		perfring__lines_close(shorter);
 	}
 	/* the headers of sections stand last */
 	cr_assert_eq(opened, 0, "%u", opened);
-	perfring_lines_close(whole);
+	perfring__lines_close(whole);
 	tear_down();
 }
 
