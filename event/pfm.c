@@ -28,7 +28,8 @@ int perfring__pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], st
 	pthread_once(&begun, begin);
 	/* All levels: where the text names none, the caller's exclude_ bits stay. */
 	error = pfm_get_os_event_encoding(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH, PFM_OS_PERF_EVENT, &arg);
-	if (error != PFM_SUCCESS)
+	/* Where debugfs is mounted libpfm4 takes tracepoints for its own events, "sched" too, with the config 0. */
+	if (error != PFM_SUCCESS || found.type == PERFRING_TYPE_TRACEPOINT)
 		return -ENOENT;
 	attr->type = found.type;
 	configs[0] = found.config;

@@ -1147,6 +1147,22 @@ Test(name, pfm)
 	perfring_events_close(events);
 }
 
+/* In debugfs libpfm4 looks for tracepoints itself, and takes the name of a system for one. */
+Test(name, pfm_knows_no_tracepoints)
+{
+	static const char *const NONE[] = {"sched", "SCHED", "Sched:pp", "perf::sched", "perf::sched:u"};
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/sys/kernel/debug", "debugfs", 0, NULL))
+		cr_skip_test("SKIP-ENV: mount: a debugfs needs CAP_SYS_ADMIN");
+	for (size_t i = 0; i < sizeof(NONE) / sizeof(*NONE); i++) {
+		struct perf_event_attr attr = {.size = sizeof(attr)};
+
+		cr_assert_lt(perfring_event_parse(NONE[i], &attr, NULL), 0, "%s: type %u, config %llu", NONE[i],
+			     attr.type, (unsigned long long)attr.config);
+	}
+}
+
 /* ---- beside perf: the attr that it prints, and ours ---- */
 
 struct printed {
