@@ -116,10 +116,12 @@ struct tool_report_row {
 	const char *parent;               /* NULL: no name in the callchain matches */
 	struct tool_report_place place;
 	/* of report_callers.c */
-	const struct tool_report_row *context; /* the row with its keys but no place, for all rows that differ only in it; NULL: not yet */
-	uint32_t seen;                         /* 1 + the last path that was counted for it */
-	uint32_t links;                        /* 1 + the last of its links to paths; 0: none */
-	uint32_t depth;                        /* the most frames from it to the innermost one of a stack */
+	struct tool_report_row *context; /* the row with its keys but no place, for all rows that differ only in it; NULL: not yet */
+	uint32_t paths;                  /* 1 + the last of its own paths, of a context that of all; 0: none */
+	uint32_t parts;                  /* of the stacks of others' paths that its tree has, the first; 0: none */
+	uint32_t open;                   /* the part at which the walk through all parts is, if it is the row's; 0: none */
+	uint32_t first_path;             /* 1 + the oldest path that it is in; 0: none */
+	uint32_t depth;                  /* the most frames from it to the innermost one of a stack */
 	struct tool_report_cell cells[];       /* one for each event of the group */
 };
 
@@ -159,7 +161,7 @@ enum {
 	TOOL_REPORT_PATHS_MAX =
 		1 << 22, /* stacks of rows; those beyond are in no tree, and in their callers' sums neither */
 	TOOL_REPORT_CALLERS_MAX = 1 << 20, /* rows of functions that have no samples themselves */
-	TOOL_REPORT_LINKS_MAX = 1 << 24,   /* rows in paths; those beyond are in no tree */
+	TOOL_REPORT_PARTS_MAX = 9 << 20,   /* stacks of contexts, callers too; those beyond are likewise in neither */
 	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that are walked for all trees of a report, and paths */
 	TOOL_REPORT_LINES_MAX = 10000,     /* of one tree */
 	TOOL_REPORT_MEMBERS = 64,          /* events of a group that is shown as one: each row has a cell for each */
@@ -433,7 +435,6 @@ void tool_report_callers_frame(const struct tool_report *report, uint32_t index,
 /* What exceeded a bound. */
 struct tool_report_missing {
 	uint64_t pathless; /* samples of which callers are not known */
-	uint64_t linkless; /* frames of stacks that no tree has */
 	uint64_t rowless;  /* frames of stacks that have no row */
 	bool is_too_much;  /* some trees were not made */
 };

@@ -1,12 +1,14 @@
 /* report_callers.c - callers in a report: what each function's callees add to it, and the call trees of rows.
  *
- * Samples of one row, stack and event are one path.  When all samples are known, each path is walked once:
+ * Samples of one row, stack and event are one path.  When all samples are known, the stacks of all paths whose rows differ in their
+ * places alone (a context) become one tree of parts, and each part has the sum of the paths through it:
  *
- *     path: row, stack, event     frames of the stack, the outermost first:   main   run   sum
- *                                                                              |     |     |
- *     the row of each, beside what else tells the path's row apart:           row   row   row
+ *     main 9 -- run 8 -- sum 5           a part is a frame and its callers; its row is the row of that frame
+ *                  `---- copy 3 -- sum 1
  *
- * A row's `children` is the sum of the paths that it is in.  Each counts once, however often a function calls itself.
+ * A row's `children` is the sum of its outermost parts, and of its own paths that have none of its parts: each path counts once,
+ * however often a function calls itself.  The tree of a row is made from its own paths and from what is below its outermost parts;
+ * its callees' tree from what is above its innermost ones.
  *
  * report_rows.c adds each sample's stack; report_print.c and report_json.c ask when all samples are known.  Stacks are a
  * profile's (profile.h).  Bounds: docs/limits.md.
@@ -27,37 +29,48 @@ struct path {
 	uint32_t stack;
 	uint32_t cell; /* of the row's */
 	uint64_t samples, weight;
+	uint32_t next; /* the path before it of its context, or later of its row, + 1; 0: none */
+	uint32_t end;  /* the part at which it ends, and its row's outermost part in it; 0: none */
+	uint32_t top;
 };
 
-/* An entry of a row's list of paths: a path, and the row's frame in it. */
-struct link {
-	uint32_t path;
-	uint32_t at;   /* the stack that ends at the row's frame; PERFRING_PROFILE_NONE: no frame is shown */
-	uint32_t next; /* the row's next link + 1; 0: none */
-};
-
-/* A stack in the tree that is being made: so what paths have in common is walked once. */
+/* A stack in the tree of parts that is being made: so what paths have in common is walked once. */
 struct placed {
 	uint32_t tree; /* the number of that tree */
-	uint32_t from; /* the stack that ends at the row's frame */
 	uint32_t at;   /* its part; where the tree goes to callers, its node */
 };
 
-/* A stack below the row's frame, or several with hidden frames, and the paths that go through it. */
+/* A stack whose frame is shown, and the paths that go through it.  Those of contexts stay; after them are those of the tree that is
+ * made are made of a row's own paths. */
 struct part {
-	uint32_t frame;
+	uint32_t stack;
 	uint32_t parent, first, next; /* parts; 0: none */
 	uint32_t member;              /* the next part of its node; 0: none */
+	uint32_t more;                /* the next of its row's parts; 0: none */
 	uint64_t weight, samples;
-	uint64_t self, self_samples; /* of paths that end here */
+	/* of paths that end here; where trees go to callers, of those in which this is their row's innermost part, but for its own */
+	uint64_t self, self_samples;
 };
 
-/* A cache of the rows of frames, by context and mark: that of a guest's frame is its sample's. */
+/* While a context is summed: what its parts are. */
+struct call {
+	struct tool_report_row *row; /* NULL: there are too many */
+	uint32_t outer;              /* the nearest caller of the same row, and the outermost one or itself; parts */
+	uint32_t top;
+	uint32_t level; /* frames from the outermost to this one */
+	uint32_t path;  /* the oldest one through it */
+	/* frames to the innermost of a path through it: the most, and the most of another row's path */
+	struct height {
+		uint32_t path;
+		uint32_t frames; /* 0: there is none */
+	} highest, second;
+};
+
+/* A cache of the rows of frames, by context. */
 struct known {
 	const struct tool_report_row *context;
 	struct tool_report_row *row; /* NULL: the place is free */
 	uint32_t frame;
-	char mark;
 };
 
 struct tool_report_callers {
@@ -67,20 +80,22 @@ struct tool_report_callers {
 	struct path *paths;
 	uint32_t *slots; /* paths + 1; 0: free */
 	uint32_t path_count, path_capacity, slot_count;
-	struct link *links;
-	uint32_t link_count, link_capacity;
-	uint64_t pathless, linkless, rowless; /* samples, and frames of stacks, of which there were too many */
-	size_t self_rows;                     /* rows before those of callers */
+	uint64_t pathless, rowless; /* samples, and frames of stacks, of which there were too many */
+	size_t self_rows;           /* rows before those of callers */
 	uint64_t work;
 	uint32_t *walked; /* the stacks of the last walk */
 	uint32_t capacity;
 	struct tool_tree tree;
 	struct placed *placed; /* by stack */
 	uint32_t tree_number;  /* of the last tree; 0: none yet */
-	struct part *parts;    /* of that tree, each after its parent; the first is above all */
+	struct part *parts;    /* each after its parent; the first is none */
 	uint32_t part_count, part_capacity;
+	uint32_t kept; /* parts of contexts */
+	struct call *calls;
+	uint32_t call_capacity;
 	struct known *known;
 	void *contexts; /* a tree */
+	struct tool_report_row *first_context;
 };
 
 static uint64_t plus(uint64_t a, uint64_t b)
@@ -206,26 +221,29 @@ static uint32_t walk(struct tool_report *report, uint32_t stack)
 	return count;
 }
 
-/* A row without its place: all rows that differ in that alone have one. */
-static const struct tool_report_row *context_of(struct tool_report *report, struct tool_report_row *row)
+/* A row without its place: all rows that differ in that alone have one.  A guest's frame has the mark of its sample. */
+static struct tool_report_row *context_of(struct tool_report *report, const struct tool_report_row *row,
+					  bool has_guests)
 {
+	struct tool_report_callers *callers = report->callers;
 	struct tool_report_row key = *row, *context;
 	void *at;
 
-	if (row->context)
-		return row->context;
-	key.mark = 0;
+	if (!has_guests)
+		key.mark = 0;
 	key.symbol = key.object = key.line = key.source = NULL;
 	key.address = 0;
 	key.symbol_size = key.object_size = -1;
-	key.links = key.seen = key.depth = 0;
-	at = tfind(&key, &report->callers->contexts, tool_report_compare_keys);
-	if (!at) {
-		context = tool_allocate(NULL, 1, sizeof(*context));
-		*context = key;
-		at = tool_insert(context, &report->callers->contexts, tool_report_compare_keys);
-	}
-	return row->context = *(struct tool_report_row **)at;
+	key.paths = key.parts = key.first_path = key.depth = 0;
+	at = tfind(&key, &callers->contexts, tool_report_compare_keys);
+	if (at)
+		return *(struct tool_report_row **)at;
+	context = tool_allocate(NULL, 1, sizeof(*context));
+	*context = key;
+	context->context = callers->first_context;
+	callers->first_context = context;
+	tool_insert(context, &callers->contexts, tool_report_compare_keys);
+	return context;
 }
 
 static const char *name_of(struct tool_report *report, const struct perfring_profile_function *function)
@@ -253,7 +271,7 @@ static void fill_line(struct tool_report *report, struct tool_report_row *key,
 		key->source = tool_machine_name(report->machine, text, (size_t)(strrchr(text, ':') - text));
 }
 
-static char mark_of(const struct tool_report_row *self, uint32_t kind)
+static char mark_of(const struct tool_report_row *context, uint32_t kind)
 {
 	switch (kind) {
 	case PERFRING_PROFILE_KERNEL:
@@ -263,30 +281,30 @@ static char mark_of(const struct tool_report_row *self, uint32_t kind)
 	case PERFRING_PROFILE_MADE:
 		return '.';
 	default:
-		return kind == PERFRING_PROFILE_GUEST ? self->mark : '!';
+		return kind == PERFRING_PROFILE_GUEST ? context->mark : '!';
 	}
 }
 
-/* The row of a frame in a path of `self`; NULL: there are too many. */
-static struct tool_report_row *row_of(struct tool_report *report, struct tool_report_row *self, uint32_t index)
+/* The row of a frame in paths of a context; NULL: there are too many. */
+static struct tool_report_row *row_of(struct tool_report *report, const struct tool_report_row *context, uint32_t index)
 {
 	struct tool_report_callers *callers = report->callers;
-	const struct tool_report_row *context = context_of(report, self);
 	uint64_t hash = ((uint64_t)(uintptr_t)context ^ (uint64_t)index << 32) * UINT64_C(0x9e3779b97f4a7c15);
 	struct known *known = &callers->known[hash >> (64 - KNOWN_BITS)];
 	const struct perfring_profile_place *frame = &callers->tables.frames[index];
 	const struct perfring_profile_function *function = &callers->tables.functions[frame->function];
-	char mark = report->has[TOOL_REPORT_SYM] ? mark_of(self, function->kind) : 0;
 	struct tool_report_row key = *context, *row;
 
-	if (known->row && known->context == context && known->frame == index && known->mark == mark)
+	if (known->row && known->context == context && known->frame == index)
 		return known->row;
+	key.context = NULL;
+	key.paths = 0;
+	key.mark = 0;
 	key.has_no_symbol = !function->name;
-	key.context = context;
 	if (report->has[TOOL_REPORT_DSO] || report->has[TOOL_REPORT_SYM])
 		key.object = function->object ? tool_report_short_name(report, function->object) : "[unknown]";
 	if (report->has[TOOL_REPORT_SYM]) {
-		key.mark = mark;
+		key.mark = mark_of(context, function->kind);
 		key.symbol = name_of(report, function);
 		key.address = frame->address;
 	}
@@ -299,119 +317,62 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 	row = report->nr - callers->self_rows < TOOL_REPORT_CALLERS_MAX ? tool_report_row_of(report, &key)
 									: tool_report_find_row(report, &key);
 	if (row)
-		*known = (struct known){context, row, index, mark};
+		*known = (struct known){context, row, index};
 	return row;
 }
 
-/* Adds a path's weight to the `children` of a row that is in it, and links the row to it for the tree. */
-static void join(struct tool_report *report, struct tool_report_row *row, uint32_t index, uint32_t at)
-{
-	struct tool_report_callers *callers = report->callers;
-	const struct path *path = &callers->paths[index];
-	struct tool_report_cell *cell = &row->cells[path->cell];
-
-	cell->children = plus(cell->children, path->weight);
-	if (path->cell || report->graph.print == TOOL_REPORT_NO_TREES)
-		return;
-	if (callers->link_count == TOOL_REPORT_LINKS_MAX) {
-		callers->linkless++;
-		return;
-	}
-	callers->links = grow(callers->links, callers->link_count, &callers->link_capacity, sizeof(*callers->links));
-	callers->links[callers->link_count] = (struct link){index, at, row->links};
-	row->links = ++callers->link_count;
-}
-
-/* Sums a path: the row of each of its frames gets its weight once, and a link to it for the tree. */
-static void join_all(struct tool_report *report, uint32_t index)
-{
-	struct tool_report_callers *callers = report->callers;
-	const struct path path = callers->paths[index];
-	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
-	uint32_t count = walk(report, path.stack);
-
-	join(report, path.row, index, count ? callers->walked[by_caller ? count - 1 : 0] : PERFRING_PROFILE_NONE);
-	path.row->seen = index + 1;
-	if (!path.row->depth)
-		path.row->depth = by_caller ? 1 : count;
-	for (uint32_t i = 0; i < count && report->cumulates; i++) {
-		uint32_t stack = callers->walked[by_caller ? count - 1 - i : i];
-		struct tool_report_row *row = row_of(report, path.row, callers->tables.stacks[stack].frame);
-
-		if (!row) {
-			callers->rowless++;
-			continue;
-		}
-		if (row->seen == index + 1)
-			continue;
-		row->seen = index + 1;
-		if (!row->last_comm)
-			row->last_comm = path.row->last_comm;
-		if (count - i > row->depth)
-			row->depth = count - i;
-		join(report, row, index, stack);
-	}
-}
-
-void tool_report_callers_sum(struct tool_report *report)
-{
-	struct tool_report_callers *callers = report->callers;
-
-	callers->self_rows = report->nr;
-	perfring_profile_read(callers->profile, &callers->tables);
-	callers->known = tool_allocate(NULL, (size_t)1 << KNOWN_BITS, sizeof(*callers->known));
-	memset(callers->known, 0, sizeof(*callers->known) << KNOWN_BITS);
-	for (uint32_t i = 0; i < callers->path_count; i++)
-		join_all(report, i);
-}
-
-/* ---- trees ---- */
-
-static uint32_t add_part(struct tool_report_callers *callers, uint32_t parent, uint32_t frame)
+static uint32_t add_part(struct tool_report_callers *callers, uint32_t parent, uint32_t stack)
 {
 	callers->parts = grow(callers->parts, callers->part_count, &callers->part_capacity, sizeof(*callers->parts));
-	callers->parts[callers->part_count] = (struct part){.frame = frame, .parent = parent};
+	callers->parts[callers->part_count] = (struct part){.stack = stack, .parent = parent};
 	return callers->part_count++;
 }
 
-/* The part at which a path ends that begins at a row's frame and goes on to what it calls. */
-static uint32_t part_of(struct tool_report *report, uint32_t stack, uint32_t from)
+/* The part of a stack, made with those of its callers unless they are there, below a root; the root, if no frame is shown.  Returns
+ * PERFRING_PROFILE_NONE beyond a number of parts. */
+static uint32_t part_of(struct tool_report *report, uint32_t stack, uint32_t root, uint32_t most)
 {
 	struct tool_report_callers *callers = report->callers;
-	const struct perfring_profile_stack *stacks = callers->tables.stacks;
-	uint32_t count = 0, part = 0;
+	uint32_t count = 0, part = root;
 
-	for (; from != PERFRING_PROFILE_NONE; stack = stacks[stack].caller) {
-		const struct placed *placed = &callers->placed[stack];
-
-		if (placed->tree == callers->tree_number && placed->from == from) {
-			part = placed->at;
+	for (; stack != PERFRING_PROFILE_NONE; stack = callers->tables.stacks[stack].caller) {
+		if (callers->placed[stack].tree == callers->tree_number) {
+			part = callers->placed[stack].at;
 			break;
 		}
 		note_walked(callers, count++, stack);
-		if (stack == from)
-			break;
 	}
+	if (callers->part_count > most || count > most - callers->part_count)
+		return PERFRING_PROFILE_NONE;
 	callers->work += count;
 	while (count--) {
 		stack = callers->walked[count];
 		if (!is_hidden(report, stack))
-			part = add_part(callers, part, stacks[stack].frame);
-		callers->placed[stack] = (struct placed){callers->tree_number, from, part};
+			part = add_part(callers, part, stack);
+		callers->placed[stack] = (struct placed){callers->tree_number, part};
 	}
 	return part;
 }
 
-/* Sums up the parts, and makes lists of their children, which are after them. */
-static void sum_parts(struct tool_report_callers *callers)
+static uint32_t frame_of(const struct tool_report_callers *callers, const struct part *part)
 {
-	for (uint32_t i = callers->part_count; i--;) {
+	return callers->tables.stacks[part->stack].frame;
+}
+
+static void count_part(struct part *part, const struct path *path)
+{
+	part->self = plus(part->self, path->weight);
+	part->self_samples = plus(part->self_samples, path->samples);
+}
+
+/* Sums up the parts from one on, and makes lists of their children, which are after them, by their order. */
+static void sum_parts(struct tool_report_callers *callers, uint32_t first)
+{
+	for (uint32_t i = callers->part_count; i-- > first;) {
 		struct part *part = &callers->parts[i], *parent = &callers->parts[part->parent];
 
 		part->weight = plus(part->weight, part->self);
 		part->samples = plus(part->samples, part->self_samples);
-		if (!i)
-			break;
 		parent->weight = plus(parent->weight, part->weight);
 		parent->samples = plus(parent->samples, part->samples);
 		part->next = parent->first;
@@ -419,12 +380,282 @@ static void sum_parts(struct tool_report_callers *callers)
 	}
 }
 
+/* Adds a path through a call. */
+static void raise_call(const struct path *paths, struct call *call, struct height height)
+{
+	bool is_same = call->highest.frames && paths[call->highest.path].row == paths[height.path].row;
+	struct height *place = is_same ? &call->highest : &call->second;
+
+	if (place->frames >= height.frames)
+		return;
+	*place = height;
+	if (call->second.frames > call->highest.frames) {
+		call->second = call->highest;
+		call->highest = height;
+	}
+}
+
+/* Finds the row of each part of a context, from the first on, and what is known of its paths. */
+static void find_rows(struct tool_report *report, const struct tool_report_row *context, uint32_t cell, uint32_t first)
+{
+	struct tool_report_callers *callers = report->callers;
+	uint32_t count = callers->part_count - first;
+
+	if (count > callers->call_capacity) {
+		callers->call_capacity = callers->part_capacity;
+		callers->calls = tool_allocate(callers->calls, callers->call_capacity, sizeof(*callers->calls));
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct part *part = &callers->parts[first + i];
+
+		callers->calls[i] = (struct call){
+			.row = row_of(report, context, frame_of(callers, part)),
+			.level = part->parent ? callers->calls[part->parent - first].level + 1 : 1,
+			.path = PERFRING_PROFILE_NONE,
+		};
+		callers->rowless += !callers->calls[i].row;
+	}
+	for (uint32_t i = context->paths; i; i = callers->paths[i - 1].next) {
+		const struct path *path = &callers->paths[i - 1];
+		struct call *call;
+
+		if (path->cell != cell || !path->end)
+			continue;
+		call = &callers->calls[path->end - first];
+		raise_call(callers->paths, call, (struct height){i - 1, 1});
+		call->path = i - 1; /* the list has the newest first */
+	}
+	for (uint32_t i = count; i--;) {
+		const struct call *call = &callers->calls[i];
+		uint32_t parent = callers->parts[first + i].parent;
+		struct call *caller;
+
+		if (!parent)
+			continue;
+		caller = &callers->calls[parent - first];
+		raise_call(callers->paths, caller, (struct height){call->highest.path, call->highest.frames + 1});
+		if (call->second.frames)
+			raise_call(callers->paths, caller, (struct height){call->second.path, call->second.frames + 1});
+		if (call->path < caller->path)
+			caller->path = call->path;
+	}
+}
+
+/* Finds the callers of each part that have its row: goes through the parts, each after its caller and before the next part. */
+static void find_repeats(struct tool_report_callers *callers, uint32_t first)
+{
+	uint32_t at = callers->parts[0].first, next;
+
+	while (at) {
+		struct call *call = &callers->calls[at - first];
+
+		if (call->row) {
+			call->outer = call->row->open;
+			call->top = call->outer ? callers->calls[call->outer - first].top : at;
+			call->row->open = at;
+		}
+		for (next = callers->parts[at].first; !next && at; at = callers->parts[at].parent) {
+			call = &callers->calls[at - first];
+			if (call->row)
+				call->row->open = call->outer;
+			next = callers->parts[at].next;
+		}
+		at = next;
+	}
+}
+
+/* Whether trees are made of a cell's parts. */
+static bool has_tree(const struct tool_report *report, uint32_t cell)
+{
+	return !cell && report->graph.print != TOOL_REPORT_NO_TREES;
+}
+
+/* Gives each part's weight to its row. */
+static void sum_rows(struct tool_report *report, uint32_t cell, uint32_t first)
+{
+	struct tool_report_callers *callers = report->callers;
+
+	for (uint32_t i = first; i < callers->part_count; i++) {
+		const struct call *call = &callers->calls[i - first];
+		const struct part *part = &callers->parts[i];
+		struct tool_report_row *row = call->row;
+		uint32_t depth = 0;
+
+		if (!row)
+			continue;
+		if (!call->outer) {
+			row->cells[cell].children = plus(row->cells[cell].children, part->weight);
+			depth = callers->paths[call->highest.path].row == row ? call->second.frames
+									      : call->highest.frames;
+		}
+		if (report->graph.order == TOOL_REPORT_CALLEE)
+			depth = part->self_samples ? call->level : 0;
+		row->depth = depth > row->depth ? depth : row->depth;
+		if (!row->first_path || call->path + 1 < row->first_path)
+			row->first_path = call->path + 1;
+	}
+}
+
+/* Where trees go to callers: what paths have in each part as the innermost of its row. */
+static void find_innermost(struct tool_report_callers *callers, uint32_t first)
+{
+	for (uint32_t i = first; i < callers->part_count; i++) {
+		struct part *part = &callers->parts[i], *outer = &callers->parts[callers->calls[i - first].outer];
+
+		part->self = part->weight;
+		part->self_samples = part->samples;
+		if (callers->calls[i - first].outer) { /* which is before it */
+			outer->self -= part->weight;
+			outer->self_samples -= part->samples;
+		}
+	}
+}
+
+/* Gives a path's weight to its row, unless one of its parts does: own paths are no callers' ones. */
+static void sum_path(struct tool_report *report, struct path *path, uint32_t first)
+{
+	struct tool_report_callers *callers = report->callers;
+	struct tool_report_cell *cell = &path->row->cells[path->cell];
+	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
+	uint32_t at = path->end, depth = by_caller ? 1 : at ? callers->calls[at - first].level : 0;
+
+	while (at && callers->calls[at - first].row != path->row)
+		at = callers->parts[at].parent;
+	path->top = at ? callers->calls[at - first].top : 0;
+	if (!at)
+		cell->children = plus(cell->children, path->weight);
+	if (at && !by_caller) {
+		callers->parts[at].self -= path->weight;
+		callers->parts[at].self_samples -= path->samples;
+	}
+	path->row->depth = depth > path->row->depth ? depth : path->row->depth;
+}
+
+/* The rows of these parts get them for their trees. */
+static void keep_parts(struct tool_report *report, uint32_t first)
+{
+	struct tool_report_callers *callers = report->callers;
+	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
+
+	for (uint32_t i = callers->part_count; i-- > first;) {
+		struct call *call = &callers->calls[i - first];
+
+		if (!call->row || (by_caller ? call->outer : !callers->parts[i].self_samples))
+			continue;
+		callers->parts[i].more = call->row->parts;
+		call->row->parts = i;
+	}
+	callers->kept = callers->part_count;
+}
+
+/* Sums up the paths of a context that are of one cell. */
+static void sum_context(struct tool_report *report, const struct tool_report_row *context, uint32_t cell)
+{
+	struct tool_report_callers *callers = report->callers;
+	uint32_t first = callers->part_count;
+
+	callers->tree_number++;
+	callers->parts[0] = (struct part){0};
+	for (uint32_t i = context->paths; i; i = callers->paths[i - 1].next) {
+		struct path *path = &callers->paths[i - 1];
+
+		if (path->cell != cell)
+			continue;
+		path->end = part_of(report, path->stack, 0, TOOL_REPORT_PARTS_MAX);
+		if (path->end == PERFRING_PROFILE_NONE) {
+			callers->pathless = plus(callers->pathless, path->samples);
+			path->end = 0;
+		}
+		if (path->end)
+			count_part(&callers->parts[path->end], path);
+	}
+	sum_parts(callers, first);
+	find_rows(report, context, cell, first);
+	find_repeats(callers, first);
+	if (report->graph.order == TOOL_REPORT_CALLEE)
+		find_innermost(callers, first);
+	for (uint32_t i = context->paths; i; i = callers->paths[i - 1].next)
+		if (callers->paths[i - 1].cell == cell)
+			sum_path(report, &callers->paths[i - 1], first);
+	sum_rows(report, cell, first);
+	if (has_tree(report, cell))
+		keep_parts(report, first);
+	else
+		callers->part_count = first;
+}
+
+/* Without callers' sums a row has its own paths alone. */
+static void sum_own(struct tool_report_callers *callers)
+{
+	for (uint32_t i = 0; i < callers->path_count; i++) {
+		struct path *path = &callers->paths[i];
+		struct tool_report_cell *cell = &path->row->cells[path->cell];
+
+		cell->children = plus(cell->children, path->weight);
+	}
+}
+
+static void sum_contexts(struct tool_report *report)
+{
+	struct tool_report_callers *callers = report->callers;
+	bool has_guests = false;
+
+	for (uint32_t i = 0; i < callers->tables.function_count; i++)
+		has_guests = has_guests || callers->tables.functions[i].kind == PERFRING_PROFILE_GUEST;
+	for (uint32_t i = 0; i < callers->path_count; i++) {
+		struct path *path = &callers->paths[i];
+
+		if (!path->row->context)
+			path->row->context = context_of(report, path->row, has_guests);
+		path->next = path->row->context->paths;
+		path->row->context->paths = i + 1;
+	}
+	for (const struct tool_report_row *context = callers->first_context; context; context = context->context)
+		for (uint32_t cell = 0; cell < report->events[context->event].members; cell++)
+			sum_context(report, context, cell);
+	for (size_t i = 0; i < report->nr; i++)
+		if (!report->rows[i]->last_comm && report->rows[i]->first_path)
+			report->rows[i]->last_comm = callers->paths[report->rows[i]->first_path - 1].row->last_comm;
+	free(callers->calls);
+	callers->calls = NULL;
+}
+
+void tool_report_callers_sum(struct tool_report *report)
+{
+	struct tool_report_callers *callers = report->callers;
+	size_t stacks;
+
+	callers->self_rows = report->nr;
+	perfring_profile_read(callers->profile, &callers->tables);
+	stacks = (size_t)callers->tables.stack_count + 1;
+	callers->known = tool_allocate(NULL, (size_t)1 << KNOWN_BITS, sizeof(*callers->known));
+	memset(callers->known, 0, sizeof(*callers->known) << KNOWN_BITS);
+	callers->placed = tool_allocate(NULL, stacks, sizeof(*callers->placed));
+	memset(callers->placed, 0, stacks * sizeof(*callers->placed));
+	callers->kept = add_part(callers, 0, PERFRING_PROFILE_NONE) + 1;
+	if (report->cumulates)
+		sum_contexts(report);
+	else
+		sum_own(callers);
+	for (uint32_t i = 0; i < callers->path_count; i++) {
+		struct path *path = &callers->paths[i];
+
+		if (!has_tree(report, path->cell))
+			continue;
+		path->next = path->row->paths;
+		path->row->paths = i + 1;
+	}
+}
+
+/* ---- trees ---- */
+
 /* Makes a part one of a node's. */
 static void join_part(struct tool_report_callers *callers, uint32_t index, uint32_t part)
 {
 	struct tool_tree_node *node = &callers->tree.nodes[index];
-	const struct part *one = &callers->parts[part];
+	struct part *one = &callers->parts[part];
 
+	one->member = 0;
 	if (!node->members)
 		node->members = part;
 	else
@@ -445,9 +676,12 @@ static void make_children(struct tool_report_callers *callers, uint32_t node, ui
 
 	do {
 		for (uint32_t part = callers->parts[at].first; part; part = callers->parts[part].next) {
-			uint32_t child = tool_tree_child(&callers->tree, node, callers->parts[part].frame);
+			uint32_t child;
 
 			callers->work++;
+			if (!callers->parts[part].samples) /* own paths alone, which are elsewhere */
+				continue;
+			child = tool_tree_child(&callers->tree, node, frame_of(callers, &callers->parts[part]));
 			if (child)
 				join_part(callers, child, part);
 		}
@@ -455,75 +689,127 @@ static void make_children(struct tool_report_callers *callers, uint32_t node, ui
 	} while (at);
 }
 
-/* Makes the nodes of the tree from its parts: all that can be drawn, and the children of those. */
-static void make_nodes(struct tool_report_callers *callers, uint64_t least)
+/* Takes a row's own paths out of its parts, or puts them back: its tree has these from their outermost frames on. */
+static void move_own(struct tool_report_callers *callers, const struct tool_report_row *row, bool back)
+{
+	const uint64_t sign = back ? 1 : UINT64_MAX;
+
+	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
+		const struct path *path = &callers->paths[i - 1];
+		uint32_t at = path->end;
+
+		if (!path->top)
+			continue;
+		callers->parts[at].self += sign * path->weight;
+		callers->parts[at].self_samples += sign * path->samples;
+		for (; at; at = at == path->top ? 0 : callers->parts[at].parent) {
+			callers->parts[at].weight += sign * path->weight;
+			callers->parts[at].samples += sign * path->samples;
+			callers->work++;
+		}
+	}
+}
+
+/* Makes the nodes below the root: of the row's own paths, and of its outermost parts. */
+static void make_first(struct tool_report_callers *callers, const struct tool_report_row *row, uint32_t own)
 {
 	struct tool_tree *tree = &callers->tree;
 
-	sum_parts(callers);
-	join_part(callers, TOOL_TREE_ROOT, 0);
-	make_children(callers, TOOL_TREE_ROOT, 0);
+	join_part(callers, TOOL_TREE_ROOT, own);
+	tree->nodes[TOOL_TREE_ROOT].order = 0; /* it is before all others */
+	make_children(callers, TOOL_TREE_ROOT, own);
+	for (uint32_t at = row->parts; at; at = callers->parts[at].more) {
+		const struct part *part = &callers->parts[at];
+		uint32_t child;
+
+		callers->work++;
+		if (!part->samples)
+			continue;
+		child = tool_tree_child(tree, TOOL_TREE_ROOT, frame_of(callers, part));
+		tree->nodes[TOOL_TREE_ROOT].weight = plus(tree->nodes[TOOL_TREE_ROOT].weight, part->weight);
+		tree->nodes[TOOL_TREE_ROOT].samples = plus(tree->nodes[TOOL_TREE_ROOT].samples, part->samples);
+		if (child)
+			join_part(callers, child, at);
+	}
+}
+
+/* Makes all nodes that can be drawn, and the children of those. */
+static void make_callees(struct tool_report *report, const struct tool_report_row *row, uint64_t least)
+{
+	struct tool_report_callers *callers = report->callers;
+	struct tool_tree *tree = &callers->tree;
+	uint32_t own;
+
+	callers->part_count = callers->kept;
+	own = add_part(callers, 0, PERFRING_PROFILE_NONE);
+	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
+		const struct path *path = &callers->paths[i - 1];
+		uint32_t end = part_of(report, path->stack, own, UINT32_MAX); /* which may move the parts */
+
+		callers->work++;
+		count_part(&callers->parts[end], path);
+	}
+	sum_parts(callers, own);
+	move_own(callers, row, false);
+	make_first(callers, row, own);
 	for (uint32_t i = 1; i < tree->count; i++)
 		if (tree->nodes[i].weight >= least)
 			make_children(callers, i, tree->nodes[i].members);
+	move_own(callers, row, true);
 }
 
-/* The node at which a path ends that begins at a row's frame and goes on to its callers: equal for all paths with that stack. */
-static uint32_t place_callers(struct tool_report *report, uint32_t from)
+/* Counts paths that begin at a row's frame and go on to its callers: one node for all with that stack. */
+static void count_callers(struct tool_report *report, uint32_t from, uint64_t weight, uint64_t samples)
 {
 	struct tool_report_callers *callers = report->callers;
-	uint32_t node = TOOL_TREE_ROOT, count, child;
+	uint32_t node = TOOL_TREE_ROOT, count, child = TOOL_TREE_ROOT;
 
-	if (from == PERFRING_PROFILE_NONE)
-		return node;
-	if (callers->placed[from].tree == callers->tree_number)
-		return callers->placed[from].at;
+	callers->work++;
+	if (from != PERFRING_PROFILE_NONE && callers->placed[from].tree == callers->tree_number) {
+		tool_tree_count(&callers->tree, callers->placed[from].at, weight, samples);
+		return;
+	}
 	count = walk(report, from);
 	callers->work += count;
 	for (uint32_t i = 0; i < count; i++) {
 		child = tool_tree_child(&callers->tree, node, callers->tables.stacks[callers->walked[i]].frame);
 		if (!child)
-			return node; /* not noted: each path that is cut counts */
+			break; /* not noted: each path that is cut counts */
 		node = child;
 	}
-	callers->placed[from] = (struct placed){callers->tree_number, from, node};
-	return node;
+	if (count && child)
+		callers->placed[from] = (struct placed){callers->tree_number, node};
+	tool_tree_count(&callers->tree, node, weight, samples);
+}
+
+static void make_callers(struct tool_report *report, const struct tool_report_row *row)
+{
+	struct tool_report_callers *callers = report->callers;
+
+	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
+		const struct path *path = &callers->paths[i - 1];
+
+		count_callers(report, path->stack, path->weight, path->samples);
+	}
+	for (uint32_t at = row->parts; at; at = callers->parts[at].more)
+		count_callers(report, callers->parts[at].stack, callers->parts[at].self,
+			      callers->parts[at].self_samples);
+	tool_tree_sum(&callers->tree);
 }
 
 const struct tool_tree *tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row,
 						 uint64_t least)
 {
 	struct tool_report_callers *callers = report->callers;
-	size_t size = (size_t)callers->tables.stack_count + 1;
 
-	if (!callers->tree_number++) {
-		callers->placed = tool_allocate(NULL, size, sizeof(*callers->placed));
-		memset(callers->placed, 0, size * sizeof(*callers->placed));
-	}
+	if (callers->work > TOOL_REPORT_WORK_MAX)
+		return NULL;
+	callers->tree_number++;
 	tool_tree_clear(&callers->tree);
-	callers->part_count = 0;
-	add_part(callers, 0, 0);
-	for (uint32_t at = row->links; at; at = callers->links[at - 1].next) {
-		const struct link *link = &callers->links[at - 1];
-		const struct path *path = &callers->paths[link->path];
-		struct part *part;
-		uint32_t index;
-
-		if (++callers->work > TOOL_REPORT_WORK_MAX)
-			return NULL;
-		if (report->graph.order == TOOL_REPORT_CALLER) {
-			index = part_of(report, path->stack, link->at); /* which may move the parts */
-			part = &callers->parts[index];
-			part->self = plus(part->self, path->weight);
-			part->self_samples = plus(part->self_samples, path->samples);
-		} else {
-			tool_tree_count(&callers->tree, place_callers(report, link->at), path->weight, path->samples);
-		}
-	}
 	if (report->graph.order == TOOL_REPORT_CALLER)
-		make_nodes(callers, least);
+		make_callees(report, row, least);
 	else
-		tool_tree_sum(&callers->tree);
+		make_callers(report, row);
 	tool_tree_sort(&callers->tree, least);
 	return &callers->tree;
 }
@@ -546,7 +832,6 @@ void tool_report_callers_missing(const struct tool_report *report, struct tool_r
 {
 	*missing = (struct tool_report_missing){
 		.pathless = report->callers->pathless,
-		.linkless = report->callers->linkless,
 		.rowless = report->callers->rowless,
 		.is_too_much = report->callers->work > TOOL_REPORT_WORK_MAX,
 	};
@@ -563,7 +848,6 @@ void tool_report_callers_close(struct tool_report *report)
 	tdestroy(callers->contexts, free);
 	free(callers->paths);
 	free(callers->slots);
-	free(callers->links);
 	free(callers->walked);
 	free(callers->placed);
 	free(callers->parts);

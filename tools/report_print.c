@@ -564,9 +564,6 @@ static void put_missing(const struct tool_report *report)
 	if (missing.rowless)
 		printf("# %" PRIu64 " frames are of too many different functions: they have no rows\n",
 		       missing.rowless);
-	if (missing.linkless)
-		printf("# %" PRIu64 " frames are in too many different stacks: they are in no tree\n",
-		       missing.linkless);
 	if (missing.is_too_much)
 		printf("# the last trees are not drawn: all stacks have too many frames (docs/limits.md)\n");
 }

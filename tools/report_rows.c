@@ -671,8 +671,10 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 		return compare_changes(&report->events[one->event], &one->cells[0], &other->cells[0]);
 	case TOOL_REPORT_CHILDREN: /* as perf: of equal ones, where trees are drawn, a caller is before what it calls */
 		order = compare_cells(report, one, other, column);
-		return order || report->graph.print == TOOL_REPORT_NO_TREES ? order
-									    : compare_numbers(other->depth, one->depth);
+		if (order || report->graph.print == TOOL_REPORT_NO_TREES)
+			return order;
+		return report->graph.order == TOOL_REPORT_CALLEE ? compare_numbers(one->depth, other->depth)
+								 : compare_numbers(other->depth, one->depth);
 	default:
 		return compare_cells(report, one, other, column);
 	}

@@ -222,7 +222,7 @@ static bool begin(struct drawing *drawing, struct tool_report *report, const str
 
 	*drawing = (struct drawing){.report = report, .total = (double)report->events[row->event].weight};
 	memset(drawing->prefix, ' ', INDENT);
-	if (!row->links || 100.0 * (double)weight < report->graph.threshold * drawing->total)
+	if ((!row->paths && !row->parts) || 100.0 * (double)weight < report->graph.threshold * drawing->total)
 		return false;
 	/* a little below the threshold, for is_drawn may round otherwise; where all branches are looked at, 0 */
 	least = report->graph.print == TOOL_REPORT_GRAPH ? drawing->total * report->graph.threshold / 101 : 0;

@@ -81,8 +81,6 @@ static struct tool_report_row *row_of(struct tool_report *report, const struct t
 	struct tool_report_row key = *row;
 
 	key.event = number;
-	key.context = NULL;
-	key.seen = key.links = key.depth = 0;
 	return tool_report_row_of(report, &key);
 }
 
