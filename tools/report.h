@@ -155,6 +155,7 @@ static inline double tool_report_percent(const struct tool_report_event *event, 
 
 enum {
 	TOOL_REPORT_RECENT_BITS = 12,
+	TOOL_REPORT_TREE_BITS = 12,
 	TOOL_REPORT_PAYLOAD_BITS = 10,
 	TOOL_REPORT_MATCH_BITS = 10,
 	TOOL_REPORT_PAYLOAD = 128, /* bytes; longer ones seldom come again */
@@ -296,7 +297,7 @@ struct tool_report {
 	void *places;  /* namespaces by thread */
 
 	/* rows */
-	void *tree;
+	void *trees[1 << TOOL_REPORT_TREE_BITS]; /* of tsearch, each of some keys: so each is low */
 	struct tool_report_row **rows;
 	size_t nr;
 	size_t capacity;

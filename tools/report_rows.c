@@ -134,9 +134,17 @@ int tool_report_compare_keys(const void *a, const void *b)
 	return order ? order : compare_text(one->source, other->source);
 }
 
+/* The number of the tree for a key: by the members that mostly differ, and are no texts. */
+static uint64_t tree_of(const struct tool_report_row *key)
+{
+	uint64_t hash = key->address ^ (uint64_t)key->tid << 32 ^ key->event ^ key->ip ^ key->time;
+
+	return hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TOOL_REPORT_TREE_BITS);
+}
+
 struct tool_report_row *tool_report_find_row(const struct tool_report *report, const struct tool_report_row *key)
 {
-	void *at = tfind(key, (void *const *)&report->tree, tool_report_compare_keys);
+	void *at = tfind(key, &report->trees[tree_of(key)], tool_report_compare_keys);
 
 	return at ? *(struct tool_report_row **)at : NULL;
 }
@@ -152,7 +160,7 @@ struct tool_report_row *tool_report_row_of(struct tool_report *report, const str
 	row = tool_allocate(NULL, 1, sizeof(*row) + cells);
 	*row = *key;
 	memset(row->cells, 0, cells);
-	tool_insert(row, &report->tree, tool_report_compare_keys);
+	tool_insert(row, &report->trees[tree_of(row)], tool_report_compare_keys);
 	if (report->nr == report->capacity) {
 		report->capacity *= 2;
 		report->rows = tool_allocate(report->rows, report->capacity, sizeof(*report->rows));
@@ -704,7 +712,8 @@ void tool_report_end(struct tool_report *report)
 	perfring_waits_close(report->waits);
 	tool_report_forget_places(report);
 	tool_topology_free(&report->topology);
-	tdestroy(report->tree, free);
+	for (size_t i = 0; i < 1 << TOOL_REPORT_TREE_BITS; i++)
+		tdestroy(report->trees[i], free);
 	free(report->rows);
 	free(report->events);
 }
