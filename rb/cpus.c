@@ -114,6 +114,21 @@ static bool swap(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uin
 	return PERFRING_COMPARE_EXCHANGE(&cpu->claimed, &from, to);
 }
 
+bool perfring__cpus_is_valid(struct perfring_cpus *cpus)
+{
+	for (uint32_t i = 0; i < cpus->count; i++) {
+		const struct perfring_cpu *cpu = perfring_cpus_of(cpus, i);
+		/* Each word only grows, so what is loaded later may be larger. */
+		uint64_t before = PERFRING_LOAD_ACQUIRE(&cpu->claimed), tail = perfring_page_reclaim(cpu->page);
+		uint64_t head = perfring_page_observe(cpu->page), claimed = PERFRING_LOAD_ACQUIRE(&cpu->claimed);
+
+		if ((int64_t)(head - tail) < 0 || (int64_t)(claimed - head) < 0 ||
+		    (int64_t)(before - tail) > (int64_t)(cpu->mask + 1))
+			return false;
+	}
+	return true;
+}
+
 /* ---- losses ---- */
 
 static struct perfring_claim refuse(struct perfring_cpus *cpus, uint32_t number, struct perfring_output *output)

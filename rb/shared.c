@@ -177,6 +177,18 @@ static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start
 
 /* ---- publishing ---- */
 
+bool perfring__shared_is_valid(const struct perfring_shared *shared)
+{
+	/* Each word only grows, so what is loaded later may be larger: data_tail <= data_head <= claimed, and before them claimed <=
+	 * data_tail + size - 8. */
+	uint64_t before = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
+	uint64_t tail = perfring_page_reclaim(shared->page), head = perfring_page_observe(shared->page);
+	uint64_t end = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
+
+	return (int64_t)(head - tail) >= 0 && (int64_t)(end - head) >= 0 &&
+	       (int64_t)(before - tail) <= (int64_t)(shared->mask + 1 - 8);
+}
+
 /* docs/abi.md 7.3, step 7, after data_head has moved: the stamp grows once for each space.  The reader is woken before
  * the stamp moves, so that no wakeup is lost if this thread is killed or stopped in between. */
 static void wake(struct perfring_shared *shared, uint64_t position, uint64_t spaces, bool call)

@@ -38,6 +38,11 @@ struct perfring_owner_slot {
 static_assert(sizeof(struct perfring_owner_slot) == PERFRING_OWNER_SIZE, "a slot of the owner table");
 static_assert(offsetof(struct perfring_owner_slot, mutex_size) == 161, "read by processes of the other word size");
 
+struct perfring_shared;
+
+/* Whether the first of what must hold in every state does (docs/ring.md 8), whatever others do.  For tests. */
+bool perfring__shared_is_valid(const struct perfring_shared *shared);
+
 /* The ring's `claimed`, as drawn in shared.h. */
 #define SHARED_END ((UINT64_C(1) << 40) - 1)
 #define SHARED_SIZE_AT 40

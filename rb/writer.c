@@ -142,6 +142,23 @@ static uint64_t unread_space(const struct perfring_writer *writer, uint64_t posi
 	return used > writer->mask ? 0 : writer->mask - used;
 }
 
+/* What docs/ring.md 3 says of the words, between the calls of the writer's thread and its handlers. */
+bool perfring__writer_is_valid(const struct perfring_writer *writer)
+{
+	uint64_t claimed = PERFRING_LOAD(&writer->claimed), position = PERFRING_LOAD(&writer->position), returned;
+	uint64_t published = PERFRING_LOAD(&writer->page->data_head), limit = PERFRING_LOAD(&writer->limit);
+	uint64_t end = claimed > position ? claimed : position;
+
+	if ((is_backward(writer) ? -published : published) != position)
+		return false;
+	if (writer->flags & PERFRING_RING_OVERWRITE)
+		return end - position <= writer->mask &&
+		       (is_backward(writer) || end - PERFRING_LOAD(&writer->oldest) <= writer->mask + 1);
+	unread_space(writer, end, &returned);
+	return end - returned <= writer->mask && limit <= returned + writer->mask &&
+	       limit <= PERFRING_LOAD(&writer->wakeup) + writer->watermark;
+}
+
 /* The same, of any ring.  A ring that overwrites takes every record, but nested records may not overwrite the outermost
  * one, which is uncommitted (the kernel does not check). */
 static uint64_t space_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)

@@ -5,6 +5,7 @@
 
 #include "ring_feed.h"
 #include "ring_model.h"
+#include "rb/writer_private.h"
 
 TestSuite(equivalence, .timeout = 120);
 
@@ -35,7 +36,7 @@ struct run {
 	struct model_output outputs[2];
 	struct feed feeds[2];
 	unsigned nr;
-	bool live;
+	bool live, has_wrong_tail;
 	struct foreign *foreign; /* one for each feed, of rings that stop and rise */
 	uint64_t drained;        /* how far it has looked */
 	uint64_t samples, losses, wakeups;
@@ -47,6 +48,8 @@ static void compare(struct run *run, const char *step)
 	for (unsigned i = 0; i < run->nr; i++) {
 		struct feed *feed = &run->feeds[i];
 
+		cr_assert(feed->options.live || run->has_wrong_tail || perfring__writer_is_valid(feed->writer),
+			  "seed %llu, %s", (unsigned long long)run->seed, step);
 		cr_assert_eq(perfring_page_observe(feed->page), run->model.head,
 			     "seed %llu, %s: ring %u (%s) stands at %lld, the model at %lld",
 			     (unsigned long long)run->seed, step, i, feed->options.live ? "kernel" : "ours",
@@ -225,6 +228,7 @@ static void step_wrong_tail(struct run *run, uint64_t *random)
 {
 	if (run->model.lost == 0 || run->model.overwrite || run->model.paused)
 		return;
+	run->has_wrong_tail = true;
 	run->model.tail = below(random, 2) ? run->model.head + 8 * below(random, 100) : draw(random);
 	for (unsigned i = 0; i < run->nr; i++)
 		perfring_page_return(run->feeds[i].page, run->model.tail);

@@ -424,6 +424,8 @@ static void write_one(struct fiber *fiber)
 		} else {
 			perfring_shared_commit(fiber->shared, &claim);
 			story->outcome = COMMITTED;
+			if (!perfring__shared_is_valid(fiber->shared))
+				wrong("not valid after the commit of %u bytes", (unsigned)size);
 		}
 	}
 	fiber->depth--;

@@ -475,6 +475,7 @@ static void publishes_in_the_order_of_claims(int way)
 				uint64_t visible = 0;
 
 				perfring_cpus_commit(cpus, &claims[orders[order][i]]);
+				cr_assert(perfring__cpus_is_valid(cpus), "order %d, %d away %d", order, i, away);
 				done[orders[order][i]] = true;
 				for (int j = 0; done[j]; j++)
 					visible = ends[j];
@@ -909,7 +910,7 @@ enum {
 
 struct moving {
 	struct perfring_cpus *cpus;
-	perfring_u64 attempts, refused;
+	perfring_u64 attempts, refused, invalid;
 	uint32_t running, started;
 	bool failed;
 	uint64_t until;
@@ -968,6 +969,8 @@ static void write_one(struct mover *mover, uint32_t nested, int move_to)
 	memcpy((unsigned char *)space + 24, record.more, record.header.size - 24u);
 	mover->moving->written[mover->who][nested][number] = 1;
 	perfring_cpus_commit(mover->moving->cpus, &claim);
+	if (!perfring__cpus_is_valid(mover->moving->cpus))
+		PERFRING_ADD(&mover->moving->invalid, 1);
 }
 
 static void on_timer(int signal)
@@ -1118,6 +1121,7 @@ static void moves(int way, bool rare)
 			}
 	cr_assert_gt(handlers, 100, "no handler wrote: nothing was shown");
 	cr_assert_eq(perfring_cpus_lost(moving->cpus), moving->refused);
+	cr_assert_eq(moving->invalid, 0);
 	for (uint32_t i = 0; i < moving->cpus->count; i++)
 		cr_assert_eq(perfring_cpus_of(moving->cpus, i)->waiting, 0);
 	for (uint32_t i = 0; (member = perfring_cpus_at(moving->cpus, i)); i++)

@@ -176,6 +176,8 @@ static inline void end(struct author *author, struct piece *piece, bool wanted)
 		return;
 	if (wanted) {
 		perfring_shared_commit(author->shared, &piece->claim);
+		if (!perfring__shared_is_valid(author->shared))
+			wrong("not valid after its commit", author->writer, piece->number);
 	} else {
 		__atomic_store_n(&story->outcome, DISCARDING, __ATOMIC_RELAXED);
 		perfring_shared_discard(author->shared, &piece->claim);
