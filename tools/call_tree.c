@@ -8,11 +8,6 @@
 #include <string.h>
 #include "tools.h"
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}
-
 static uint32_t add_node(struct tool_tree *tree, uint32_t parent, uint32_t frame)
 {
 	if (tree->count == tree->capacity) {
@@ -97,8 +92,8 @@ uint32_t tool_tree_child(struct tool_tree *tree, uint32_t parent, uint32_t frame
 
 void tool_tree_count(struct tool_tree *tree, uint32_t node, uint64_t weight, uint64_t samples)
 {
-	tree->nodes[node].self = plus(tree->nodes[node].self, weight);
-	tree->nodes[node].self_samples = plus(tree->nodes[node].self_samples, samples);
+	tree->nodes[node].self = tool_plus(tree->nodes[node].self, weight);
+	tree->nodes[node].self_samples = tool_plus(tree->nodes[node].self_samples, samples);
 }
 
 static int compare(const void *a, const void *b, void *of)
@@ -125,12 +120,12 @@ void tool_tree_sum(struct tool_tree *tree)
 	struct tool_tree_node *nodes = tree->nodes;
 
 	for (uint32_t i = tree->count; i--;) { /* children are after their parents */
-		nodes[i].weight = plus(nodes[i].weight, nodes[i].self);
-		nodes[i].samples = plus(nodes[i].samples, nodes[i].self_samples);
+		nodes[i].weight = tool_plus(nodes[i].weight, nodes[i].self);
+		nodes[i].samples = tool_plus(nodes[i].samples, nodes[i].self_samples);
 		if (i == TOOL_TREE_ROOT)
 			break;
-		nodes[nodes[i].parent].weight = plus(nodes[nodes[i].parent].weight, nodes[i].weight);
-		nodes[nodes[i].parent].samples = plus(nodes[nodes[i].parent].samples, nodes[i].samples);
+		nodes[nodes[i].parent].weight = tool_plus(nodes[nodes[i].parent].weight, nodes[i].weight);
+		nodes[nodes[i].parent].samples = tool_plus(nodes[nodes[i].parent].samples, nodes[i].samples);
 	}
 }
 

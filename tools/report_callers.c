@@ -98,11 +98,6 @@ struct tool_report_callers {
 	struct tool_report_row *first_context;
 };
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}
-
 /* Makes space in an array for one more than `count`. */
 static void *grow(void *of, uint32_t count, uint32_t *capacity, size_t size)
 {
@@ -180,7 +175,7 @@ void tool_report_callers_add(struct tool_report *report, struct tool_report_row 
 	slot = find_slot(callers, &key);
 	if (!*slot && callers->path_count == TOOL_REPORT_PATHS_MAX) {
 		callers->pathless++;
-		row->cells[cell].children = plus(row->cells[cell].children, weight);
+		row->cells[cell].children = tool_plus(row->cells[cell].children, weight);
 		return;
 	}
 	if (!*slot) {
@@ -191,7 +186,7 @@ void tool_report_callers_add(struct tool_report *report, struct tool_report_row 
 	}
 	path = &callers->paths[*slot - 1];
 	path->samples++;
-	path->weight = plus(path->weight, weight);
+	path->weight = tool_plus(path->weight, weight);
 }
 
 /* ---- sums ---- */
@@ -361,8 +356,8 @@ static uint32_t frame_of(const struct tool_report_callers *callers, const struct
 
 static void count_part(struct part *part, const struct path *path)
 {
-	part->self = plus(part->self, path->weight);
-	part->self_samples = plus(part->self_samples, path->samples);
+	part->self = tool_plus(part->self, path->weight);
+	part->self_samples = tool_plus(part->self_samples, path->samples);
 }
 
 /* Sums up the parts from one on, and makes lists of their children, which are after them, by their order. */
@@ -371,10 +366,10 @@ static void sum_parts(struct tool_report_callers *callers, uint32_t first)
 	for (uint32_t i = callers->part_count; i-- > first;) {
 		struct part *part = &callers->parts[i], *parent = &callers->parts[part->parent];
 
-		part->weight = plus(part->weight, part->self);
-		part->samples = plus(part->samples, part->self_samples);
-		parent->weight = plus(parent->weight, part->weight);
-		parent->samples = plus(parent->samples, part->samples);
+		part->weight = tool_plus(part->weight, part->self);
+		part->samples = tool_plus(part->samples, part->self_samples);
+		parent->weight = tool_plus(parent->weight, part->weight);
+		parent->samples = tool_plus(parent->samples, part->samples);
 		part->next = parent->first;
 		parent->first = i;
 	}
@@ -484,7 +479,7 @@ static void sum_rows(struct tool_report *report, uint32_t cell, uint32_t first)
 		if (!row)
 			continue;
 		if (!call->outer) {
-			row->cells[cell].children = plus(row->cells[cell].children, part->weight);
+			row->cells[cell].children = tool_plus(row->cells[cell].children, part->weight);
 			depth = callers->paths[call->highest.path].row == row ? call->second.frames
 									      : call->highest.frames;
 		}
@@ -523,7 +518,7 @@ static void sum_path(struct tool_report *report, struct path *path, uint32_t fir
 		at = callers->parts[at].parent;
 	path->top = at ? callers->calls[at - first].top : 0;
 	if (!at)
-		cell->children = plus(cell->children, path->weight);
+		cell->children = tool_plus(cell->children, path->weight);
 	if (at && !by_caller) {
 		callers->parts[at].self -= path->weight;
 		callers->parts[at].self_samples -= path->samples;
@@ -563,7 +558,7 @@ static void sum_context(struct tool_report *report, const struct tool_report_row
 			continue;
 		path->end = part_of(report, path->stack, 0, TOOL_REPORT_PARTS_MAX);
 		if (path->end == PERFRING_PROFILE_NONE) {
-			callers->pathless = plus(callers->pathless, path->samples);
+			callers->pathless = tool_plus(callers->pathless, path->samples);
 			path->end = 0;
 		}
 		if (path->end)
@@ -591,7 +586,7 @@ static void sum_own(struct tool_report_callers *callers)
 		struct path *path = &callers->paths[i];
 		struct tool_report_cell *cell = &path->row->cells[path->cell];
 
-		cell->children = plus(cell->children, path->weight);
+		cell->children = tool_plus(cell->children, path->weight);
 	}
 }
 
@@ -663,10 +658,10 @@ static void join_part(struct tool_report_callers *callers, uint32_t index, uint3
 	if (node->members == part || part < node->order)
 		node->order = part;
 	node->last = part;
-	node->weight = plus(node->weight, one->weight);
-	node->samples = plus(node->samples, one->samples);
-	node->self = plus(node->self, one->self);
-	node->self_samples = plus(node->self_samples, one->self_samples);
+	node->weight = tool_plus(node->weight, one->weight);
+	node->samples = tool_plus(node->samples, one->samples);
+	node->self = tool_plus(node->self, one->self);
+	node->self_samples = tool_plus(node->self_samples, one->self_samples);
 }
 
 /* Makes the children of a node: those of all of its parts, equal ones together. */
@@ -726,8 +721,8 @@ static void make_first(struct tool_report_callers *callers, const struct tool_re
 		if (!part->samples)
 			continue;
 		child = tool_tree_child(tree, TOOL_TREE_ROOT, frame_of(callers, part));
-		tree->nodes[TOOL_TREE_ROOT].weight = plus(tree->nodes[TOOL_TREE_ROOT].weight, part->weight);
-		tree->nodes[TOOL_TREE_ROOT].samples = plus(tree->nodes[TOOL_TREE_ROOT].samples, part->samples);
+		tree->nodes[TOOL_TREE_ROOT].weight = tool_plus(tree->nodes[TOOL_TREE_ROOT].weight, part->weight);
+		tree->nodes[TOOL_TREE_ROOT].samples = tool_plus(tree->nodes[TOOL_TREE_ROOT].samples, part->samples);
 		if (child)
 			join_part(callers, child, at);
 	}

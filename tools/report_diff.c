@@ -10,11 +10,6 @@
 #include <perfring/profile.h>
 #include "report.h"
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}
-
 /* ---- events ---- */
 
 /* The only event that has samples; PERFRING_PROFILE_NONE: there are several, or none. */
@@ -80,10 +75,10 @@ static int compare(const void *a, const void *b, void *of)
 
 static void add(struct tool_report_cell *cell, const struct tool_report_cell *more)
 {
-	cell->samples = plus(cell->samples, more->samples);
-	cell->weight = plus(cell->weight, more->weight);
+	cell->samples = tool_plus(cell->samples, more->samples);
+	cell->weight = tool_plus(cell->weight, more->weight);
 	for (unsigned i = 0; i < sizeof(cell->mode) / sizeof(cell->mode[0]); i++)
-		cell->mode[i] = plus(cell->mode[i], more->mode[i]);
+		cell->mode[i] = tool_plus(cell->mode[i], more->mode[i]);
 }
 
 /* Merges rows that show the same into the first of them. */

@@ -448,8 +448,8 @@ static void put_more(const struct table *table, size_t from)
 	uint64_t weight = 0, samples = 0;
 
 	for (size_t i = from; i < table->nr; i++) {
-		weight += table->rows[i]->cells[0].weight;
-		samples += table->rows[i]->cells[0].samples;
+		weight = tool_plus(weight, table->rows[i]->cells[0].weight);
+		samples = tool_plus(samples, table->rows[i]->cells[0].samples);
 	}
 	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", table->nr - from,
 	       tool_report_percent(table->events, weight), samples);

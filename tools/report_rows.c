@@ -10,11 +10,6 @@
 #include "event_groups.h"
 #include "report.h"
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}
-
 /* ---- events ---- */
 
 struct tool_report_event *tool_report_event_of(struct tool_report *report, uint32_t index)
@@ -435,7 +430,7 @@ static void learn(struct tool_report *report, uint32_t event, const struct perfr
 void tool_report_count_event(struct tool_report_event *event, uint64_t weight)
 {
 	event->samples++;
-	event->weight = plus(event->weight, weight);
+	event->weight = tool_plus(event->weight, weight);
 }
 
 void tool_report_count(struct tool_report_cell *cell, unsigned cpumode, uint64_t weight)
@@ -449,9 +444,9 @@ void tool_report_count(struct tool_report_cell *cell, unsigned cpumode, uint64_t
 	int place = cpumode < sizeof(places) ? places[cpumode] : 0;
 
 	cell->samples++;
-	cell->weight = plus(cell->weight, weight);
+	cell->weight = tool_plus(cell->weight, weight);
 	if (place)
-		cell->mode[place - 1] = plus(cell->mode[place - 1], weight);
+		cell->mode[place - 1] = tool_plus(cell->mode[place - 1], weight);
 }
 
 static void take_stack(struct tool_report *report)
@@ -520,12 +515,12 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
 		/* Its id is of the event that wrote next, not of the one that lost (docs/abi.md 14.12). */
-		report->lost_records = plus(report->lost_records, record->is.lost.lost);
+		report->lost_records = tool_plus(report->lost_records, record->is.lost.lost);
 		break;
 	case PERFRING_RECORD_LOST_SAMPLES:
 		if (item->format) {
 			event = tool_report_event_of(report, tool_report_number(report, item->format));
-			event->lost = plus(event->lost, record->is.lost_samples.lost);
+			event->lost = tool_plus(event->lost, record->is.lost_samples.lost);
 		}
 		break;
 	case PERFRING_RECORD_THROTTLE:

@@ -20,6 +20,12 @@ enum {
 	TOOL_MISUSED = 2,
 };
 
+/* A sum of weights, samples or losses, which a file says: at most UINT64_MAX. */
+static inline uint64_t tool_plus(uint64_t a, uint64_t b)
+{
+	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
 /* Escapes one byte of foreign text (of files, objects, processes, peers, the environment) for stdout or stderr: printable
  * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  The escaped bytes are those
  * that terminals act on: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
