@@ -187,17 +187,20 @@ static const char *read_part(const char *text, uint64_t first, uint64_t last, st
 
 int perfring_filter_set_time(struct perfring_filter *filter, const char *text, uint64_t first, uint64_t last)
 {
+	struct perfring_filter made = *filter;
 	bool parts = strchr(text, '%');
 
-	filter->time = text;
-	for (filter->span_count = 0; filter->span_count < PERFRING_FILTER_SPANS_MAX; text++) {
-		struct perfring_filter_span *span = &filter->spans[filter->span_count++];
+	made.time = text;
+	for (made.span_count = 0; made.span_count < PERFRING_FILTER_SPANS_MAX; text++) {
+		struct perfring_filter_span *span = &made.spans[made.span_count++];
 
 		text = parts ? read_part(text, first, last < first ? first : last, span) : read_span(text, span);
 		if (!text || (*text && *text != (parts ? ',' : ' ')))
 			return -EINVAL;
-		if (!*text)
+		if (!*text) {
+			*filter = made;
 			return 0;
+		}
 	}
 	return -EINVAL;
 }

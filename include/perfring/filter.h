@@ -6,7 +6,8 @@
  *             if (perfring_filter_counts(&filter, &sample) && perfring_filter_shows(&filter, &sample, comm, object, symbol))
  *                     use(&sample);
  *
- * profile_fill.h takes a filter; the options of perfring's commands are one.
+ * profile_fill.h takes a filter; the options of perfring's commands are one.  Two members are for the caller to apply, where it does
+ * not leave that to profile_fill.h: `events` (perfring_filter_has_word) and `frames` (perfring_filter_modes).
  *
  * Context: a filter is memory of the caller.  Any thread; not signal handlers. */
 #ifndef PERFRING_FILTER_H
@@ -50,12 +51,12 @@ struct perfring_filter {
 	uint64_t reserved[8];
 };
 
-/* Whether pids, tids, cpus and frames are what they may be.  Returns 0 or -EINVAL. */
+/* Whether pids, tids, cpus, frames and span_count are what they may be.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_filter_check(const struct perfring_filter *filter);
 
 /* Sets the time: "FROM,TO" in seconds, of which either may be empty, several with blanks between them; or parts of the time from
- * first to last (ns): "10%/2" is the second tenth, "0%-10%,50%-60%".  Returns 0; -EINVAL: the text is neither, or has more than
- * PERFRING_FILTER_SPANS_MAX spans. */
+ * first to last (ns): "10%/2" is the second tenth, "0%-10%,50%-60%".  The text is kept as `time`.  Returns 0; -EINVAL: the text is
+ * neither, or has more than PERFRING_FILTER_SPANS_MAX spans; the filter is as it was. */
 PERFRING_API int perfring_filter_set_time(struct perfring_filter *filter, const char *text, uint64_t first, uint64_t last);
 
 /* Whether the sample is of a CPU and a time that were asked for: others do not count at all.  A sample without a time is of each,
@@ -77,7 +78,7 @@ PERFRING_API uint32_t perfring_filter_modes(const struct perfring_filter *filter
 /* Whether a word is in a list with commas. */
 PERFRING_API bool perfring_filter_has_word(const char *list, const char *word);
 
-/* The last part of a path, or the whole name if it has no slash; /tmp/perf-PID.map is "[JIT] tid PID", as in perf, which is written
+/* The last part of a name that begins with a slash and does not end with one, else the whole name; /tmp/perf-PID.map is "[JIT] tid PID", as in perf, which is written
  * into `made`. */
 PERFRING_API const char *perfring_filter_short_name(const char *path, char made[PERFRING_FILTER_SHORT_NAME]);
 

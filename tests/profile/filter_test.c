@@ -121,6 +121,10 @@ Test(filter, spans_are_bounded)
 	cr_assert_eq(filter.span_count, PERFRING_FILTER_SPANS_MAX);
 	sprintf(at, " 9,9");
 	cr_assert_eq(perfring_filter_set_time(&filter, text, 0, 0), -EINVAL);
+	cr_assert_eq(perfring_filter_set_time(&filter, "0,1 nonsense", 0, 0), -EINVAL);
+	cr_assert_eq(filter.time, text, "it is as it was");
+	cr_assert_eq(filter.span_count, PERFRING_FILTER_SPANS_MAX);
+	cr_assert_eq(filter.spans[1].first, UINT64_C(1000000000));
 }
 
 /* A record of no CPU is of each. */
