@@ -40,7 +40,7 @@ struct tool_tree {
 	uint32_t count, capacity;
 	uint32_t *slots; /* nodes by parent and frame; 0: free */
 	uint32_t slot_count;
-	uint64_t cut, crowded; /* paths that are deeper than that; of which the tree has no space for all nodes */
+	uint64_t cut, crowded; /* stacks that are deeper than that; of which the tree has no space for all nodes */
 };
 
 /* Removes all nodes but the root. */

@@ -162,7 +162,8 @@ enum {
 	TOOL_REPORT_PATHS_MAX =
 		1 << 22, /* stacks of rows; those beyond are in no tree, and in their callers' sums neither */
 	TOOL_REPORT_CALLERS_MAX = 1 << 20, /* rows of functions that have no samples themselves */
-	TOOL_REPORT_PARTS_MAX = 9 << 20,   /* stacks of contexts, callers too; those beyond are likewise in neither */
+	TOOL_REPORT_PARTS_MAX = 5 << 20,   /* different stacks, callers too, that trees are made of; those beyond are in the sums alone */
+	TOOL_REPORT_BATCH_MAX = 4 << 20,   /* of paths that are summed up together, or are a row's own */
 	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that are walked for all trees of a report, and paths */
 	TOOL_REPORT_LINES_MAX = 10000,     /* of one tree */
 	TOOL_REPORT_MEMBERS = 64,          /* events of a group that is shown as one: each row has a cell for each */
@@ -436,6 +437,7 @@ void tool_report_callers_frame(const struct tool_report *report, uint32_t index,
 /* What exceeded a bound. */
 struct tool_report_missing {
 	uint64_t pathless; /* samples of which callers are not known */
+	uint64_t treeless; /* samples that the trees of their callers do not have */
 	uint64_t rowless;  /* frames of stacks that have no row */
 	bool is_too_much;  /* some trees were not made */
 };

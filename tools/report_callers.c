@@ -29,7 +29,7 @@ struct path {
 	uint32_t stack;
 	uint32_t cell; /* of the row's */
 	uint64_t samples, weight;
-	uint32_t next; /* the path before it of its context, or later of its row, + 1; 0: none */
+	uint32_t next; /* 1 + the next of the list that it is in: of its context and cell, later of its row; 0: none */
 	uint32_t end;  /* the part at which it ends, and its row's outermost part in it; 0: none */
 	uint32_t top;
 };
@@ -40,19 +40,27 @@ struct placed {
 	uint32_t at;   /* its part; where the tree goes to callers, its node */
 };
 
-/* A stack whose frame is shown, and the paths that go through it.  Those of contexts stay; after them are those of the tree that is
- * made are made of a row's own paths. */
+/* A stack whose frame is shown, and the paths that go through it.  Parts of contexts are kept for all trees; after them are those that a
+ * row's own paths have, for its tree alone. */
 struct part {
 	uint32_t stack;
 	uint32_t parent, first, next; /* parts; 0: none */
 	uint32_t member;              /* the next part of its node; 0: none */
 	uint32_t more;                /* the next of its row's parts; 0: none */
 	uint64_t weight, samples;
-	/* of paths that end here; where trees go to callers, of those in which this is their row's innermost part, but for its own */
+	/* of paths that end here; where trees go to callers, of others' paths in which this is the innermost part of its row */
 	uint64_t self, self_samples;
 };
 
-/* While a context is summed: what its parts are. */
+/* Paths of a context and a cell that are summed up at a time: those of a list, from one to before another; 1 + their numbers. */
+struct batch {
+	const struct tool_report_row *context;
+	uint32_t cell;
+	uint32_t from, end;
+	uint32_t first; /* of their parts */
+};
+
+/* While a batch is summed up: what its parts are. */
 struct call {
 	struct tool_report_row *row; /* NULL: there are too many */
 	uint32_t outer;              /* the nearest caller of the same row, and the outermost one or itself; parts */
@@ -80,8 +88,9 @@ struct tool_report_callers {
 	struct path *paths;
 	uint32_t *slots; /* paths + 1; 0: free */
 	uint32_t path_count, path_capacity, slot_count;
-	uint64_t pathless, rowless; /* samples, and frames of stacks, of which there were too many */
-	size_t self_rows;           /* rows before those of callers */
+	uint64_t pathless, treeless, rowless; /* samples, and frames of stacks, of which there were too many */
+	bool is_too_much;                     /* a tree was not made */
+	size_t self_rows;                     /* rows before those of callers */
 	uint64_t work;
 	uint32_t *walked; /* the stacks of the last walk */
 	uint32_t capacity;
@@ -339,7 +348,6 @@ static uint32_t part_of(struct tool_report *report, uint32_t stack, uint32_t roo
 	}
 	if (callers->part_count > most || count > most - callers->part_count)
 		return PERFRING_PROFILE_NONE;
-	callers->work += count;
 	while (count--) {
 		stack = callers->walked[count];
 		if (!is_hidden(report, stack))
@@ -390,11 +398,11 @@ static void raise_call(const struct path *paths, struct call *call, struct heigh
 	}
 }
 
-/* Finds the row of each part of a context, from the first on, and what is known of its paths. */
-static void find_rows(struct tool_report *report, const struct tool_report_row *context, uint32_t cell, uint32_t first)
+/* Finds the row of each part of a batch, and what is known of its paths. */
+static void find_rows(struct tool_report *report, const struct batch *batch)
 {
 	struct tool_report_callers *callers = report->callers;
-	uint32_t count = callers->part_count - first;
+	uint32_t first = batch->first, count = callers->part_count - first;
 
 	if (count > callers->call_capacity) {
 		callers->call_capacity = callers->part_capacity;
@@ -404,17 +412,17 @@ static void find_rows(struct tool_report *report, const struct tool_report_row *
 		const struct part *part = &callers->parts[first + i];
 
 		callers->calls[i] = (struct call){
-			.row = row_of(report, context, frame_of(callers, part)),
+			.row = row_of(report, batch->context, frame_of(callers, part)),
 			.level = part->parent ? callers->calls[part->parent - first].level + 1 : 1,
 			.path = PERFRING_PROFILE_NONE,
 		};
 		callers->rowless += !callers->calls[i].row;
 	}
-	for (uint32_t i = context->paths; i; i = callers->paths[i - 1].next) {
+	for (uint32_t i = batch->from; i != batch->end; i = callers->paths[i - 1].next) {
 		const struct path *path = &callers->paths[i - 1];
 		struct call *call;
 
-		if (path->cell != cell || !path->end)
+		if (!path->end)
 			continue;
 		call = &callers->calls[path->end - first];
 		raise_call(callers->paths, call, (struct height){i - 1, 1});
@@ -543,40 +551,79 @@ static void keep_parts(struct tool_report *report, uint32_t first)
 	callers->kept = callers->part_count;
 }
 
-/* Sums up the paths of a context that are of one cell. */
-static void sum_context(struct tool_report *report, const struct tool_report_row *context, uint32_t cell)
+/* The trees of their rows are without the paths of a batch but their own ones. */
+static void drop_parts(struct tool_report *report, const struct batch *batch)
 {
 	struct tool_report_callers *callers = report->callers;
-	uint32_t first = callers->part_count;
+
+	callers->part_count = batch->first;
+	for (uint32_t i = batch->from; i != batch->end; i = callers->paths[i - 1].next) {
+		callers->paths[i - 1].end = callers->paths[i - 1].top = 0;
+		if (has_tree(report, batch->cell))
+			callers->treeless = tool_plus(callers->treeless, callers->paths[i - 1].samples);
+	}
+}
+
+/* Makes the parts of a batch: of as many paths as there is space for, at least one. */
+static void make_parts(struct tool_report *report, struct batch *batch)
+{
+	struct tool_report_callers *callers = report->callers;
+	uint32_t most = batch->first + TOOL_REPORT_BATCH_MAX;
 
 	callers->tree_number++;
 	callers->parts[0] = (struct part){0};
-	for (uint32_t i = context->paths; i; i = callers->paths[i - 1].next) {
-		struct path *path = &callers->paths[i - 1];
+	for (; batch->end; batch->end = callers->paths[batch->end - 1].next) {
+		struct path *path = &callers->paths[batch->end - 1];
 
-		if (path->cell != cell)
-			continue;
-		path->end = part_of(report, path->stack, 0, TOOL_REPORT_PARTS_MAX);
-		if (path->end == PERFRING_PROFILE_NONE) {
-			callers->pathless = tool_plus(callers->pathless, path->samples);
-			path->end = 0;
-		}
+		path->end = part_of(report, path->stack, 0, batch->end == batch->from ? UINT32_MAX : most);
+		if (path->end == PERFRING_PROFILE_NONE)
+			break;
 		if (path->end)
 			count_part(&callers->parts[path->end], path);
 	}
-	sum_parts(callers, first);
-	find_rows(report, context, cell, first);
-	find_repeats(callers, first);
-	if (report->graph.order == TOOL_REPORT_CALLEE)
-		find_innermost(callers, first);
-	for (uint32_t i = context->paths; i; i = callers->paths[i - 1].next)
-		if (callers->paths[i - 1].cell == cell)
-			sum_path(report, &callers->paths[i - 1], first);
-	sum_rows(report, cell, first);
-	if (has_tree(report, cell))
-		keep_parts(report, first);
-	else
-		callers->part_count = first;
+}
+
+/* Sums up the paths of a list: all of a context and a cell. */
+static void sum_list(struct tool_report *report, const struct tool_report_row *context, uint32_t cell, uint32_t list)
+{
+	struct tool_report_callers *callers = report->callers;
+
+	while (list) {
+		struct batch batch = {context, cell, list, list, callers->part_count};
+
+		make_parts(report, &batch);
+		sum_parts(callers, batch.first);
+		find_rows(report, &batch);
+		find_repeats(callers, batch.first);
+		if (report->graph.order == TOOL_REPORT_CALLEE)
+			find_innermost(callers, batch.first);
+		for (uint32_t i = batch.from; i != batch.end; i = callers->paths[i - 1].next)
+			sum_path(report, &callers->paths[i - 1], batch.first);
+		sum_rows(report, cell, batch.first);
+		if (has_tree(report, cell) && callers->part_count <= TOOL_REPORT_PARTS_MAX)
+			keep_parts(report, batch.first);
+		else
+			drop_parts(report, &batch);
+		list = batch.end;
+	}
+}
+
+/* Sums up the paths of a context, of each cell for itself. */
+static void sum_context(struct tool_report *report, const struct tool_report_row *context)
+{
+	struct tool_report_callers *callers = report->callers;
+	uint32_t lists[TOOL_REPORT_MEMBERS] = {0};
+
+	/* from the oldest on: so a cell's list has the newest first */
+	for (uint32_t i = context->paths, next; i; i = next) {
+		struct path *path = &callers->paths[i - 1];
+
+		next = path->next;
+		path->next = lists[path->cell];
+		lists[path->cell] = i;
+	}
+	for (uint32_t cell = 0; cell < TOOL_REPORT_MEMBERS; cell++)
+		sum_list(report, context, cell, lists[cell]);
 }
 
 /* Without callers' sums a row has its own paths alone. */
@@ -597,17 +644,16 @@ static void sum_contexts(struct tool_report *report)
 
 	for (uint32_t i = 0; i < callers->tables.function_count; i++)
 		has_guests = has_guests || callers->tables.functions[i].kind == PERFRING_PROFILE_GUEST;
-	for (uint32_t i = 0; i < callers->path_count; i++) {
-		struct path *path = &callers->paths[i];
+	for (uint32_t i = callers->path_count; i; i--) {
+		struct path *path = &callers->paths[i - 1];
 
 		if (!path->row->context)
 			path->row->context = context_of(report, path->row, has_guests);
 		path->next = path->row->context->paths;
-		path->row->context->paths = i + 1;
+		path->row->context->paths = i;
 	}
 	for (const struct tool_report_row *context = callers->first_context; context; context = context->context)
-		for (uint32_t cell = 0; cell < report->events[context->event].members; cell++)
-			sum_context(report, context, cell);
+		sum_context(report, context);
 	for (size_t i = 0; i < report->nr; i++)
 		if (!report->rows[i]->last_comm && report->rows[i]->first_path)
 			report->rows[i]->last_comm = callers->paths[report->rows[i]->first_path - 1].row->last_comm;
@@ -684,25 +730,42 @@ static void make_children(struct tool_report_callers *callers, uint32_t node, ui
 	} while (at);
 }
 
-/* Takes a row's own paths out of its parts, or puts them back: its tree has these from their outermost frames on. */
-static void move_own(struct tool_report_callers *callers, const struct tool_report_row *row, bool back)
+/* Takes a path of a row out of the parts from its end to the row's outermost one, or puts it back. */
+static void move_path(struct tool_report_callers *callers, const struct path *path, bool back)
 {
+	/* exact, unless sums have reached UINT64_MAX: then shares of that event mean nothing */
 	const uint64_t sign = back ? 1 : UINT64_MAX;
 
-	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
-		const struct path *path = &callers->paths[i - 1];
-		uint32_t at = path->end;
-
-		if (!path->top)
-			continue;
-		callers->parts[at].self += sign * path->weight;
-		callers->parts[at].self_samples += sign * path->samples;
-		for (; at; at = at == path->top ? 0 : callers->parts[at].parent) {
-			callers->parts[at].weight += sign * path->weight;
-			callers->parts[at].samples += sign * path->samples;
-			callers->work++;
-		}
+	if (!path->top)
+		return;
+	callers->parts[path->end].self += sign * path->weight;
+	callers->parts[path->end].self_samples += sign * path->samples;
+	for (uint32_t at = path->end; at; at = at == path->top ? 0 : callers->parts[at].parent) {
+		callers->parts[at].weight += sign * path->weight;
+		callers->parts[at].samples += sign * path->samples;
+		callers->work++;
 	}
+}
+
+/* Puts back those before one of the row's list. */
+static void put_back(struct tool_report_callers *callers, const struct tool_report_row *row, uint32_t until)
+{
+	for (uint32_t i = row->paths; i != until; i = callers->paths[i - 1].next)
+		move_path(callers, &callers->paths[i - 1], true);
+}
+
+/* A row's own paths are in its tree from their outermost frames on, not from its own.  Returns false, and has done nothing, beyond
+ * TOOL_REPORT_WORK_MAX. */
+static bool take_own(struct tool_report_callers *callers, const struct tool_report_row *row)
+{
+	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
+		if (callers->work > TOOL_REPORT_WORK_MAX) {
+			put_back(callers, row, i);
+			return false;
+		}
+		move_path(callers, &callers->paths[i - 1], false);
+	}
+	return true;
 }
 
 /* Makes the nodes below the root: of the row's own paths, and of its outermost parts. */
@@ -728,8 +791,31 @@ static void make_first(struct tool_report_callers *callers, const struct tool_re
 	}
 }
 
-/* Makes all nodes that can be drawn, and the children of those. */
-static void make_callees(struct tool_report *report, const struct tool_report_row *row, uint64_t least)
+/* Makes parts of the row's own paths, below one.  Returns false beyond TOOL_REPORT_WORK_MAX. */
+static bool make_own(struct tool_report *report, const struct tool_report_row *row, uint32_t own)
+{
+	struct tool_report_callers *callers = report->callers;
+
+	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
+		const struct path *path = &callers->paths[i - 1];
+		uint32_t count = callers->part_count;
+		uint32_t end = part_of(report, path->stack, own, own + TOOL_REPORT_BATCH_MAX); /* may move the parts */
+
+		callers->work += callers->part_count - count + 1;
+		if (callers->work > TOOL_REPORT_WORK_MAX)
+			return false;
+		if (end == PERFRING_PROFILE_NONE) {
+			callers->tree.crowded++;
+			end = own;
+		}
+		count_part(&callers->parts[end], path);
+	}
+	sum_parts(callers, own);
+	return true;
+}
+
+/* Makes all nodes that can be drawn, and the children of those.  Returns false as make_own. */
+static bool make_callees(struct tool_report *report, const struct tool_report_row *row, uint64_t least)
 {
 	struct tool_report_callers *callers = report->callers;
 	struct tool_tree *tree = &callers->tree;
@@ -737,20 +823,14 @@ static void make_callees(struct tool_report *report, const struct tool_report_ro
 
 	callers->part_count = callers->kept;
 	own = add_part(callers, 0, PERFRING_PROFILE_NONE);
-	for (uint32_t i = row->paths; i; i = callers->paths[i - 1].next) {
-		const struct path *path = &callers->paths[i - 1];
-		uint32_t end = part_of(report, path->stack, own, UINT32_MAX); /* which may move the parts */
-
-		callers->work++;
-		count_part(&callers->parts[end], path);
-	}
-	sum_parts(callers, own);
-	move_own(callers, row, false);
+	if (!make_own(report, row, own) || !take_own(callers, row))
+		return false;
 	make_first(callers, row, own);
 	for (uint32_t i = 1; i < tree->count; i++)
 		if (tree->nodes[i].weight >= least)
 			make_children(callers, i, tree->nodes[i].members);
-	move_own(callers, row, true);
+	put_back(callers, row, 0);
+	return true;
 }
 
 /* Counts paths that begin at a row's frame and go on to its callers: one node for all with that stack. */
@@ -777,7 +857,8 @@ static void count_callers(struct tool_report *report, uint32_t from, uint64_t we
 	tool_tree_count(&callers->tree, node, weight, samples);
 }
 
-static void make_callers(struct tool_report *report, const struct tool_report_row *row)
+/* Makes the nodes of the row's own paths and of its innermost parts.  Returns false as make_own. */
+static bool make_callers(struct tool_report *report, const struct tool_report_row *row)
 {
 	struct tool_report_callers *callers = report->callers;
 
@@ -785,11 +866,18 @@ static void make_callers(struct tool_report *report, const struct tool_report_ro
 		const struct path *path = &callers->paths[i - 1];
 
 		count_callers(report, path->stack, path->weight, path->samples);
+		if (callers->work > TOOL_REPORT_WORK_MAX)
+			return false;
 	}
-	for (uint32_t at = row->parts; at; at = callers->parts[at].more)
-		count_callers(report, callers->parts[at].stack, callers->parts[at].self,
-			      callers->parts[at].self_samples);
+	for (uint32_t at = row->parts; at; at = callers->parts[at].more) {
+		const struct part *part = &callers->parts[at];
+
+		count_callers(report, part->stack, part->self, part->self_samples);
+		if (callers->work > TOOL_REPORT_WORK_MAX)
+			return false;
+	}
 	tool_tree_sum(&callers->tree);
+	return true;
 }
 
 const struct tool_tree *tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row,
@@ -797,14 +885,14 @@ const struct tool_tree *tool_report_callers_tree(struct tool_report *report, con
 {
 	struct tool_report_callers *callers = report->callers;
 
-	if (callers->work > TOOL_REPORT_WORK_MAX)
-		return NULL;
 	callers->tree_number++;
 	tool_tree_clear(&callers->tree);
-	if (report->graph.order == TOOL_REPORT_CALLER)
-		make_callees(report, row, least);
-	else
-		make_callers(report, row);
+	if (callers->work > TOOL_REPORT_WORK_MAX ||
+	    !(report->graph.order == TOOL_REPORT_CALLER ? make_callees(report, row, least)
+							: make_callers(report, row))) {
+		callers->is_too_much = true;
+		return NULL;
+	}
 	tool_tree_sort(&callers->tree, least);
 	return &callers->tree;
 }
@@ -828,7 +916,8 @@ void tool_report_callers_missing(const struct tool_report *report, struct tool_r
 	*missing = (struct tool_report_missing){
 		.pathless = report->callers->pathless,
 		.rowless = report->callers->rowless,
-		.is_too_much = report->callers->work > TOOL_REPORT_WORK_MAX,
+		.treeless = report->callers->treeless,
+		.is_too_much = report->callers->is_too_much,
 	};
 }
 

@@ -199,7 +199,7 @@ void tool_report_json_end(const struct tool_report *report)
 
 	if (report->callers)
 		tool_report_callers_missing(report, &missing);
-	printf("],\n\"beyond_bounds\":{\"samples\":%" PRIu64 ",\"rows\":%" PRIu64
+	printf("],\n\"beyond_bounds\":{\"samples\":%" PRIu64 ",\"tree_samples\":%" PRIu64 ",\"rows\":%" PRIu64
 	       ",\"trees\":%s}}\n",
-	       missing.pathless, missing.rowless, missing.is_too_much ? "true" : "false");
+	       missing.pathless, missing.treeless, missing.rowless, missing.is_too_much ? "true" : "false");
 }

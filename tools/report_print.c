@@ -561,6 +561,9 @@ static void put_missing(const struct tool_report *report)
 	if (missing.pathless)
 		printf("# %" PRIu64 " samples have too many different stacks: their callers are not in this\n",
 		       missing.pathless);
+	if (missing.treeless)
+		printf("# %" PRIu64 " samples have too many different stacks: they are in no tree of their callers\n",
+		       missing.treeless);
 	if (missing.rowless)
 		printf("# %" PRIu64 " frames are of too many different functions: they have no rows\n",
 		       missing.rowless);

@@ -1,7 +1,7 @@
 /* report_rows.c - the samples of a report: into which row each goes.
  *
  * report.c calls take for each record, begin before and sort after.  A sample's row is found by its key: the values of the chosen
- * columns, in a hash table whose size is bounded (docs/limits.md).  Names come from symbol_names.c, filters from filter.h.
+ * columns, in one of many trees (tree_of).  Names come from symbol_names.c, filters from filter.h.
  */
 #include <inttypes.h>
 #include <search.h>
