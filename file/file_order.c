@@ -69,7 +69,7 @@ static void make_due(struct perfring_order *order, uint64_t time, size_t count)
 		if (order->runs[i].at < order->runs[i].end)
 			order->runs[runs++] = order->runs[i];
 	order->run_count = runs;
-	/* UINT64_MAX is the key of an empty run, which is never due */
+	/* UINT64_MAX is the key of an empty run, which is never due: so pop finds no record in it */
 	order->due_time = time - (time == UINT64_MAX);
 	order->due_count = order->left ? count : 0;
 	if (!order->left) {

@@ -28,8 +28,8 @@ struct perfring_contender {
 	uint32_t run;
 };
 
-/* Invariants: the runs follow one another in `pending`, in the order of the file; the last one ends at `count`.  While
- * a record is due, contenders[0] is the run with the oldest record, contenders[n] of 1 .. leaves - 1 the loser of node
+/* Begins as all 0.  Invariants: the runs follow one another in `pending`, in the order of the file; the last one ends at `count`, or
+ * before it where a later run has become empty.  While a record is due, contenders[0] is the run with the oldest record, contenders[n] of 1 .. leaves - 1 the loser of node
  * n of the tournament; leaf i is node `leaves + i`. */
 struct perfring_order {
 	struct perfring_pending *pending;
@@ -137,7 +137,7 @@ static inline int perfring__order_push(struct perfring_order *order, const struc
 	return 0;
 }
 
-/* The three choose which records are due from now on.  They cannot fail: push has allocated the tournament.
+/* The three choose which records are due from now on.  A round ends at a FINISHED_ROUND record (docs/abi.md 10).  They cannot fail: push has allocated the tournament.
  *
  *     round   at the end of a round: all up to the newest time of the rounds before it
  *     half    the older half, at least one

@@ -9,7 +9,7 @@
 
 enum {
 	PERFRING_OS_HOLDERS = 4,             /* at most */
-	PERFRING_OS_HOLDERS_LOOKS = 1 << 20, /* at the files of all processes, at most */
+	PERFRING_OS_HOLDERS_LOOKS = 1 << 20, /* at files and their folders, of all processes, at most */
 };
 
 struct perfring_os_holder {
@@ -17,7 +17,8 @@ struct perfring_os_holder {
 	char comm[16]; /* NUL-terminated; what is not printable ASCII is ? */
 };
 
-/* The first of them that this process may look into.  Returns how many.  Context: not signal handlers. */
+/* The first of them that this process may look into, by the files of their first threads: a mapping whose file is closed is not seen.
+ * Returns how many.  Context: not signal handlers. */
 uint32_t perfring__os_event_holders(struct perfring_os_holder holders[PERFRING_OS_HOLDERS]);
 
 #endif

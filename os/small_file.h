@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The beginning of a file as text: at most size - 1 bytes, NUL-terminated, without newlines at its end; _at as
- * openat(2). Returns the text's length or -errno. Context: also signal handlers.  No lock, no allocation; errno may
- * change. */
+/* The beginning of a file as text, by one read(2): at most size - 1 bytes (size: at least 1), NUL-terminated, without newlines at its
+ * end; _at as openat(2).  The text may lie where the path is.  A FIFO is not waited for.  Returns the text's length or -errno.
+ * Context: also signal handlers.  No lock, no allocation; errno may change. */
 int64_t perfring__os_file_read(const char *path, char *text, size_t size);
 int64_t perfring__os_file_read_at(int at, const char *path, char *text, size_t size);
 
@@ -21,12 +21,13 @@ uint64_t perfring__os_file_number(const char *path, uint64_t otherwise);
 /* All of a file, NUL-terminated: free(*text).  Returns 0; or -errno, with *text NULL.  Context: not signal handlers. */
 int perfring__os_file_load(const char *path, char **text, size_t *size);
 
-/* Reads `size` bytes at `at`.  Returns how many, fewer at the end of the file, or -errno.  Context: also signal handlers. */
+/* Reads `size` bytes at `at`.  Returns how many, fewer at the end of the file, or -errno.  Context: also signal handlers; errno
+ * may change. */
 int64_t perfring__os_file_pread(int fd, void *buffer, size_t size, uint64_t at);
 
 /* Moves fd to a number of 1000 or more, or near RLIMIT_NOFILE, so that the program's own fds keep low numbers; exec
  * closes it.  Returns fd itself where there is no such number, or when it is negative.  Context: also signal
- * handlers. */
+ * handlers; errno may change. */
 int perfring__os_file_raise(int fd);
 
 #endif

@@ -7,7 +7,8 @@
  *     "i"            a loss
  *
  * Called by perfring_profile_write (views.h), for a profile that keeps its samples.  Written row by row from the tables, without
- * memory of its own; stops at the bound of the stream.
+ * memory of its own; stops at ferror(out), which views.c's stream has after bytes_max.  Texts of a profile that are equal are one
+ * pointer.
  */
 #include <inttypes.h>
 

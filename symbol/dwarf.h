@@ -53,7 +53,9 @@ struct perfring_dwarf_parts {
 	int fd;
 	struct timespec changed;                     /* when it had last changed */
 	struct perfring_dwarf_unit *oldest, *newest; /* of those that are loaded */
-	uint64_t held, kept, read;                   /* bytes of units: now, at most, and read since `kept` was set */
+	uint64_t held;                               /* bytes of units that are loaded */
+	uint64_t kept;                               /* the most of them */
+	uint64_t read;                               /* bytes of units that were read since `kept` was set */
 	struct {
 		unsigned char *bytes;
 		uint64_t space;
@@ -172,7 +174,7 @@ static inline bool perfring__dwarf_grow(struct perfring_dwarf_memory *memory, vo
 unsigned char *perfring__dwarf_space_open(struct perfring_dwarf_space *space, uint64_t size);
 void perfring__dwarf_space_close(struct perfring_dwarf_space *space);
 
-/* Opens parts of a file, which stays the caller's.  Returns false: without a descriptor of its own.  Close it in any case. */
+/* Opens parts of a file, which stays the caller's.  Returns false: there is no space for a descriptor of its own.  Close it in any case. */
 bool perfring__dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd);
 void perfring__dwarf_parts_close(struct perfring_dwarf_parts *parts);
 

@@ -2,9 +2,10 @@
  *
  * dwarf_sections.c says which sections; dwarf_entries.c and dwarf_rows.c load units, texts and tables of lines.  Bytes of units are let
  * go, the oldest first, and read again: what is made of them stays, and memory that is used again needs no clearing by the kernel.
- * Texts are loaded in chunks, into space that the section has from the beginning, so that they do not move.
+ * Texts are loaded in chunks, into space that the section has from the beginning, so that they do not move; names of functions
+ * (perfring__dwarf_read_texts) through windows that do not stay, and tables of lines whole, into memory that is used again.
  *
- * A file that has changed since it was opened is not read any more.
+ * A file that has changed since it was opened is not read any more, from the next perfring__dwarf_parts_renew on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -207,7 +208,7 @@ bool perfring__dwarf_unit_load_slow(struct perfring_dwarf_unit *unit)
 
 	if (!file->sections[PERFRING_DWARF_INFO].is_left || parts->has_changed)
 		return false;
-	/* as often as all units could be read, twice as many are kept: what is read has a bound, and at last all are kept */
+	/* whenever as many bytes as the section has were read again, twice as many are kept: so what is read has a bound */
 	parts->read += size;
 	if (parts->read > file->sections[PERFRING_DWARF_INFO].size) {
 		parts->read = size;

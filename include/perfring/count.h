@@ -31,7 +31,7 @@ struct perfring_count {
 };
 
 /* allowed: bits of perfring_fallback, features that may be dropped so that an event opens.  With MISSING, add does not
- * fail because the machine lacks an event; perfring_counts_error has the reason.  CPU_CLOCK has no effect.  Returns 0 or -ENOMEM. */
+ * fail because the machine lacks an event; perfring_counts_error has the reason.  CPU_CLOCK has no effect: a count never becomes a clock.  Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed);
 PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 
@@ -83,7 +83,7 @@ PERFRING_EXPERIMENTAL const struct perf_event_attr *perfring_counts_attr(const s
 /* The name in the list of events; NULL: no such event.  Valid until close. */
 PERFRING_API const char *perfring_counts_name(const struct perfring_counts *counts, uint32_t event);
 
-/* One fd of the set, with its last read. */
+/* One fd of the set, with its last read: fds is 1, or where that failed 0, and failed 1. */
 struct perfring_counts_fd {
 	int fd;
 	int32_t tid; /* -1: all */

@@ -90,11 +90,12 @@ PERFRING_INNER uint64_t perfring_format_header_word(uint32_t type, uint16_t misc
 #endif
 }
 
+/* Whether a sample_id trailer has a field: by the table's column; IDENTIFIER is the last one. */
 #define PERFRING_TRAILER_no 0
 #define PERFRING_TRAILER_yes 1
 #define PERFRING_TRAILER_last 2
 
-/* Bytes of a read_format block before its entries (head), of one entry, and of the shortest block (docs/abi.md 2.2). */
+/* Bytes of a read_format block before its entries (docs/abi.md 2.2). */
 PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 {
 	return 8 * (uint32_t)(!!(read_format & PERFRING_FORMAT_GROUP) +
@@ -198,7 +199,7 @@ PERFRING_INNER uint32_t perfring_format_nr(const struct perfring_format *format,
 PERFRING_API void perfring_format_plan(struct perfring_format *format);
 
 /* The word at a planned place: `at` bytes from the start of a SAMPLE, `back` bytes from the end of any other record.  Returns
- * false if the record has no such place.  _with: by a copy of the header that was checked before, so that nothing outside that
+ * false if the record has no such place: then *word is as it was.  _with: by a copy of the header that was checked before, so that nothing outside that
  * size is read, even if another process changes the header in the ring. */
 PERFRING_INNER bool perfring_format_word_with(const struct perf_event_header *header, const void *record, uint32_t at,
 					       uint32_t back, uint64_t *word)
@@ -229,6 +230,7 @@ PERFRING_INNER struct perf_event_header perfring_format_header_of(const struct p
 	return header;
 }
 
+/* The same, by the header at `record`. */
 PERFRING_INNER bool perfring_format_word_of(const struct perf_event_header *record, uint32_t at, uint32_t back,
 					     uint64_t *word)
 {
@@ -296,10 +298,10 @@ PERFRING_API void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t 
 
 /* A set of formats, one for each event, found by the ids that the kernel gave its fds.
  *
- *                    open, close   add, put, arch   find, of, at, count
- *   open, close           -              -                  -
- *   add, put, arch        -              -                  -
- *   find, of, at, attr    -              -             any number at once
+ *                   open, close   add, put, arch   all others
+ *   open, close          -              -               -
+ *   add, put, arch       -              -               -
+ *   all others           -              -       any number at once
  */
 struct perfring_format_set;
 

@@ -23,7 +23,7 @@
  *                                whose own event is PERFRING_PROFILE_OFF_CPU
  *     LOST, LOST_SAMPLES, THROTTLE, and samples that cannot be decoded
  *                                losses
- *     COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL
+ *     COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL, NAMESPACES
  *                                names (names.h)
  *
  * Bounds: those of the profile and of names.h; 1 048 576 threads that have waited: switches of further threads are kept as
@@ -90,8 +90,8 @@ PERFRING_API void perfring_profile_fill_close(struct perfring_profile_fill *fill
 PERFRING_API int perfring_profile_fill_item(struct perfring_profile_fill *fill, const struct perfring_item *item,
 					    struct perfring_fault *fault);
 
-/* After the last item: ends the intervals of threads that are still off their CPUs, at the time of the last sample or switch.  Returns
- * 0 or -ENOMEM. */
+/* After the last item: ends the intervals of threads that are still off their CPUs, at the time of the last switch, or
+ * sample that the filter counts.  Called again it does nothing.  Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_profile_fill_end(struct perfring_profile_fill *fill);
 
 /* Goes on with another profile, which is empty.  Open intervals are forgotten, and counts begin anew.  The old profile is the
@@ -113,7 +113,7 @@ PERFRING_API struct perfring_names *perfring_profile_fill_names(const struct per
 struct perfring_profile_fill_counts {
 	uint64_t samples; /* so far, of all events, also those that a filter left out */
 	uint64_t shown;   /* in the profile: of a group one for each event that counted */
-	uint64_t unknown; /* counts in samples of groups that are of no known event */
+	uint64_t unknown; /* members of groups in samples whose ids are of no known event */
 	uint64_t reserved[5];
 };
 

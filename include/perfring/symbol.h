@@ -31,7 +31,7 @@ PERFRING_BEGIN
 
 /* Why an address has no name. */
 enum perfring_symbol_why {
-	PERFRING_SYMBOL_KNOWN,       /* it has one; of an object: its symbols were read */
+	PERFRING_SYMBOL_KNOWN,       /* the address has a name; in the state of an object: its symbols were read */
 	PERFRING_SYMBOL_NONE,        /* the object has no symbol there */
 	PERFRING_SYMBOL_ANONYMOUS,   /* the path is no file's: "//anon", "[heap]", "anon_inode:..." */
 	PERFRING_SYMBOL_UNREADABLE,  /* the object cannot be read, or is no ELF object */
@@ -45,14 +45,14 @@ enum perfring_symbol_why {
 /* Which object, as a mapping describes it.  Nothing of it need stay after the call.
  *
  * Where no build id is known, neither here nor by perfring_symbols_expect, the file that the path leads to serves if its inode
- * is the recorded one: one that has replaced it, or that another mount namespace has by that path, does not.  Devices are not
+ * is the recorded one: one that has replaced it, or that another mount namespace has by that path, is not used.  Devices are not
  * compared (they are not the same in records and in stat on all file systems).  A file that was overwritten in place keeps its
  * inode: that is not seen.  Inodes are not compared with a symfs or PERFRING_SYMBOLS_ELSEWHERE. */
 struct perfring_symbol_file {
 	const char *path;        /* "[vdso]": this process's own vdso */
 	const uint8_t *build_id; /* of what was recorded, at most PERFRING_BUILD_ID_SIZE bytes */
 	uint32_t build_id_size;  /* 0: not known */
-	int32_t pid;  /* where the path leads to no such build here: as this process sees it; 0: nowhere else */
+	int32_t pid;  /* where the path leads to another build or inode here: as this process sees it; 0: nowhere else */
 	uint64_t ino; /* of what was recorded, as MMAP2 has it; 0: not known: any file of that path serves */
 	uint64_t ino_generation; /* as MMAP2 has it; 0, and 1, which perf inject writes of all: not known */
 	uint64_t reserved[2];
@@ -155,7 +155,7 @@ struct perfring_symbol_frame {
 
 /* The functions at an offset, innermost first, from the DWARF of the object or its debug file: those that were inlined there,
  * and the one that they are in, each with the line that is executed in it.  Returns how many there are, at most `most`; 0: it
- * has no DWARF, or nothing about the offset; -EOPNOTSUPP, once for a file: its DWARF is packed, and the library has no zlib
+ * has no DWARF, or nothing about the offset; -EOPNOTSUPP, once for a file: its DWARF is compressed, and the library has no zlib
  * (PERFRING_HAS_ZLIB) or libzstd; -ENOMEM.  Texts are valid until the next call for any object of the cache. */
 PERFRING_API int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset,
 					struct perfring_symbol_frame *frames, uint32_t most);
