@@ -27,9 +27,13 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 	reader->span = ring->span;
 	reader->flags = flags;
 	if (ring->span < 2 * ring->size || (flags & PERFRING_READER_COPY)) {
-		reader->joint = malloc(JOINT_SIZE + (flags & PERFRING_READER_KEEP ? (size_t)ring->size : 0));
-		if (!reader->joint)
+		bool keeps = flags & PERFRING_READER_COPY && flags & PERFRING_READER_KEEP;
+
+		reader->joint = malloc(JOINT_SIZE + (keeps ? (size_t)ring->size : 0));
+		if (!reader->joint) {
+			memset(reader, 0, sizeof(*reader));
 			return -ENOMEM;
+		}
 	}
 	/* No order needed: only this end stores data_tail. */
 	tail = perfring_page_reclaim(ring->page) & ~UINT64_C(7);
