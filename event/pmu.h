@@ -150,12 +150,13 @@ int perfring__tracepoint_id(const char *text, size_t length, uint64_t *id, struc
 /* Writes "system:event"; leaves the buffer alone when tracefs has no such number. */
 void perfring__tracepoint_name(uint64_t id, char *buffer, size_t size);
 
-/* The offset in the file of "PATH:SYMBOL+OFFSET".  Returns 0; or -ENOENT (no such file or symbol), -EINVAL, -EBADMSG
- * (no valid ELF file), with a fault. */
+/* The offset in the file of "PATH:SYMBOL+OFFSET".  Returns 0; or, with a fault, -ENOENT (no such file or symbol, or the symbol lies in
+ * no segment), -EINVAL (the text; no valid ELF file) or another -errno. */
 int perfring__uprobe_place(const char *text, size_t path, size_t place, size_t end, uint64_t *offset,
 			   struct perfring_fault *fault);
 
-/* The offset in the file of a symbol, and its size.  -ENOENT: it has none of that name. */
+/* The offset in the file of a symbol, and its size.  Returns 0; -ENOENT: it has none of that name in a segment; -EBADMSG: no valid ELF
+ * file; or another -errno. */
 int perfring__uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *offset, uint64_t *size);
 
 /* config..config4 of an attr: those beyond its size are 0; and back.  -EINVAL: one of those is not 0. */

@@ -1,7 +1,7 @@
 /* uprobe.c - PATH:SYMBOL+OFFSET to an offset in the file, by its ELF symbol tables, of which no byte is trusted.
  *
  * event_list.c asks for the place of `uprobe:PATH:PLACE`.  Offsets and counts of the ELF file are compared with its size before
- * they are used; the search reads symbol tables once, in pieces.
+ * they are used; the search reads symbol tables once, in pieces, and their names whole.
  */
 #include <elf.h>
 #include <limits.h>
@@ -149,7 +149,7 @@ static int offset_of(const struct elf *elf, uint64_t address, uint64_t *offset)
 	return found;
 }
 
-/* 2: a global function of this name, 1: a static one, 0: none. */
+/* 2: a function of this name that is global or weak, 1: a static one, 0: none. */
 static unsigned match(const Elf64_Sym *symbol, const char *strings, uint64_t size, const char *name, size_t length)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);

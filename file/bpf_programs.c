@@ -1,7 +1,7 @@
 /* bpf_programs.c - BPF programs that are loaded already, as KSYMBOL and BPF_EVENT records (docs/abi.md 10, its end).
  *
- * synthesis.c calls it when a recording begins.  The programs come from bpf(2), which only a privileged user may ask, and their
- * functions from /proc/kallsyms.  Allocates; one thread.
+ * synthesis.c calls it when a recording begins.  The programs and the addresses of their functions come from bpf(2), which only a
+ * privileged user may ask, the functions' names from /proc/kallsyms: one without a name is left out.  Allocates; one thread.
  */
 #include <linux/bpf.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int bpf(int command, union bpf_attr *attr)
 	return result < 0 ? -errno : result;
 }
 
-/* Appends a program and its functions, unless it was unloaded or its addresses are hidden.  Returns 0 or -errno. */
+/* Appends a program and its functions, unless it was unloaded, its addresses are hidden, or it has more than MAX_FUNCTIONS.  Returns 0 or -errno. */
 static int read_program(uint32_t id, struct perfring_byte_buffer *programs, struct perfring_byte_buffer *functions)
 {
 	uint64_t addresses[MAX_FUNCTIONS];

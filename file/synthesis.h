@@ -7,7 +7,7 @@
 
 #include "file_writer_private.h"
 
-/* Puts a record of event 0 into the batch, without time and CPU.  Returns 0, -EINTR (is_ending) or -errno. */
+/* Puts a record of event 0 into the batch, without time and CPU.  Returns 0, -EINTR (perfring_file_writer_end_when says so) or -errno. */
 int perfring__synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid,
 			 uint32_t tid);
 
@@ -21,7 +21,7 @@ int perfring__synthesize_kernel_map(struct perfring_file_writer *writer, uint64_
 /* kernel_modules.c: the mappings of the kernel's modules. */
 int perfring__file_put_modules(struct perfring_file_writer *writer);
 
-/* bpf_programs.c: KSYMBOL and BPF_EVENT records of the loaded BPF programs, if the event has `ksymbol` and `bpf_event`;
+/* bpf_programs.c: KSYMBOL and BPF_EVENT records of the loaded BPF programs, each kind if the event has its flag, `ksymbol` or `bpf_event`;
  * nothing without permission to list them. */
 int perfring__file_put_programs(struct perfring_file_writer *writer);
 

@@ -14,7 +14,7 @@
 #include "task.h"
 
 enum {
-	PIECE = 128,       /* a raise asks, on any stack */
+	PIECE = 128,       /* small: handlers on small stacks ask too */
 	LONGEST = 1 << 20, /* bytes of a file that are looked at */
 };
 
@@ -92,9 +92,11 @@ uint64_t perfring__os_usage_switches(uint32_t tid, bool here)
 {
 	struct rusage usage;
 	uint64_t asked, forced;
+	int saved = errno;
 
 	if (here && !getrusage(RUSAGE_THREAD, &usage))
 		return 1 + (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+	errno = saved;
 	if (!find_number(tid, "/status", "voluntary_ctxt_switches:", &asked) ||
 	    !find_number(tid, "/status", "nonvoluntary_ctxt_switches:", &forced))
 		return 0;

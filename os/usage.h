@@ -1,6 +1,6 @@
 /* usage.h - what a thread of this process has used, by the kernel's accounts.
  *
- * Returns one more than the number; 0: it is not known, because the thread has ended, or a file cannot be opened.  here: the thread is
+ * Each of the three returns one more than the number; 0: it is not known, because the thread has ended, or a file cannot be opened.  here: the thread is
  * the calling one, which getrusage(2) serves; of another, /proc.  Context: also signal handlers.  No lock, no allocation; errno is kept.
  */
 #ifndef PERFRING_OS_USAGE_H

@@ -35,12 +35,12 @@ enum {
 struct known_thread {
 	uint32_t pid, tid;
 	uint32_t index;
-	uint32_t names; /* the fill's number, at that time */
+	uint32_t names; /* the fill's thread_names when it was added */
 };
 
 /* An event of the file or session. */
 struct event {
-	char *name;     /* NULL: nothing of it is known yet but that */
+	char *name; /* NULL until the first sample or perfring_profile_fill_name, which may come before is_known */
 	bool is_known;
 	bool is_wanted;
 	bool is_switch, is_waking, is_interval, is_clock;
@@ -351,7 +351,7 @@ static int take_event(struct perfring_profile_fill *fill, const struct perfring_
 	one.thread = (uint32_t)thread;
 	one.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : PERFRING_PROFILE_NONE;
 	ret = begins ? begin_wait(fill, sample, &one) : -ENOSPC;
-	if (ret != -ENOSPC || !event->is_wanted) /* it is shown as what follows it */
+	if (ret != -ENOSPC || !event->is_wanted) /* the switch is shown as its wait, when that ends */
 		return ret == -ENOSPC ? 0 : ret;
 	index = add_event(fill, event);
 	if (index < 0)

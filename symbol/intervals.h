@@ -11,7 +11,7 @@
  *           A     D                                               A     D     (nothing)
  *                                                                 ^___________'
  *
- * A change costs O(log n) steps and nodes, whatever is shared.  It takes all nodes that it may need beforehand: without
+ * A change costs O(log n) steps and nodes, whatever is shared, and what it cuts out is freed.  It takes all nodes that it may need beforehand: without
  * memory it changes nothing.
  */
 #ifndef PERFRING_SYMBOL_INTERVALS_H
@@ -29,7 +29,7 @@ struct perfring_interval {
 
 /* The memory of several trees.  Each tree is a pointer to its root, NULL when it is empty. */
 struct perfring_intervals {
-	struct perfring_interval *spare; /* by `low` */
+	struct perfring_interval *spare; /* a list, linked by `low` */
 	uint32_t spare_count;
 	uint64_t count; /* of nodes in trees */
 	uint64_t random;

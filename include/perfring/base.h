@@ -9,7 +9,7 @@
  * stay.  Results that are pointers are the object's, and valid as long as their function says ("Valid until").
  *
  * Failed opens.  An open that fails leaves NULL, or an object of the caller's that is closed (for perfring_file_open see there); each
- * close takes both, and does nothing.  next of a NULL reader returns -EINVAL.  Inlines and all other functions must not be given NULL
+ * close takes both, and does nothing.  next of a NULL file or session returns -EINVAL.  Inlines and all other functions must not be given NULL
  * where their comment does not allow it.
  *
  * Context.  A header's first comment says which threads may call its functions, and whether signal handlers may; a function's own

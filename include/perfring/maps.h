@@ -102,8 +102,9 @@ PERFRING_API int perfring_maps_take_record(struct perfring_maps *maps, const str
 PERFRING_API const struct perfring_mapping *perfring_maps_find(const struct perfring_maps *maps,
 									unsigned cpumode, uint32_t pid, uint64_t ip);
 
-/* A number of the process's mappings as they are now.  Processes with equal numbers have equal mappings, also at another time:
- * what a caller has computed of them stays right.  Returns 0 for a process without mappings. */
+/* A number of the process's mappings in user space as they are now (for those of the kernel see perfring_names_version).  A number is
+ * never used again for other mappings: what a caller has computed stays right as long as the number is the same.  Returns 0 for a
+ * process without mappings, or of which nothing is known. */
 PERFRING_API uint64_t perfring_maps_version(const struct perfring_maps *maps, uint32_t pid);
 
 /* The thread's name; NULL when no record named it.  Thread 0 is "swapper".  Equal names are one pointer.  Valid until:

@@ -35,7 +35,7 @@ PERFRING_INLINE uint64_t perfring_page_extend(uint64_t position, uint64_t from)
 	return sizeof(long) == 8 ? position : from + (uint32_t)(position - from);
 }
 
-/* perfring_page_observe by a reader that has read up to `from`. */
+/* perfring_page_observe by a reader.  from: any earlier position. */
 PERFRING_INLINE uint64_t perfring_page_observe_from(const struct perf_event_mmap_page *page, uint64_t from)
 {
 	return perfring_page_extend(perfring_page_observe(page), from);
@@ -112,7 +112,8 @@ struct perfring_page_count {
 PERFRING_API int perfring_page_read(const struct perf_event_mmap_page *page, struct perfring_page_count *count);
 
 /* Converts cycles of the processor's counter to the clock of time stamps without use_clockid (of a perfring ring:
- * CLOCK_MONOTONIC, by perfring_ring_calibrate), and back.  Returns 0; -EOPNOTSUPP if the page has no user_time_zero; -EAGAIN.
+ * CLOCK_MONOTONIC, by perfring_ring_calibrate), and back.  Returns 0; -EOPNOTSUPP if the page has no user_time_zero, or
+ * a conversion that cannot be (a shift above 32; a factor of 0); -EAGAIN.
  * Context: any. */
 PERFRING_API int perfring_page_to_time(const struct perf_event_mmap_page *page, uint64_t cycles, uint64_t *time);
 PERFRING_EXPERIMENTAL int perfring_page_to_cycles(const struct perf_event_mmap_page *page, uint64_t time, uint64_t *cycles);

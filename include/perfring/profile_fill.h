@@ -26,7 +26,7 @@
  *     COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL, NAMESPACES
  *                                names (names.h)
  *
- * Bounds: those of the profile and of names.h; 1 048 576 threads that have waited: switches of further threads are kept as
+ * Bounds: those of the profile and of names.h; 1 048 576 threads that have waited or ended: switches of further threads are kept as
  * ordinary samples (docs/limits.md).
  *
  * Context: one thread at a time for a fill, its profile and its names; not signal handlers.  The profile must stay until

@@ -7,7 +7,7 @@
  *
  * Records are read in place, unless the reader is opened with PERFRING_READER_COPY.  One kind of record is copied without it, into
  * 64 KiB of the reader: a record that wraps around the end of a ring that is mapped once.  At most one record between two returns
- * can wrap, so all records are valid together until the return.  A return costs the writer a cache miss: call it once for many
+ * can wrap, so all records are valid together until the return, but for copies without PERFRING_READER_KEEP.  A return costs the writer a cache miss: call it once for many
  * records.
  *
  * The ring must stay mapped until the reader is closed.  The bytes are foreign: sizes are checked, but records are not decoded
@@ -59,7 +59,7 @@ enum perfring_reader_flag {
 	 * A record is then valid until the next perfring_reader_take or next. */
 	PERFRING_READER_COPY = 1,
 
-	/* Set by the reader, with PERFRING_DEBUG only: a second reader returned space of this ring.  observe returns
+	/* Set by the reader, with PERFRING_DEBUG only (a macro that callers define before these headers): a second reader returned space of this ring.  observe returns
 	 * -EBADMSG from then on. */
 	PERFRING_READER_DISTURBED = 2,
 

@@ -7,12 +7,12 @@
  *     any other record       ended = perfring_waits_take(waits, &record);        from ended->begin to item.time
  *     after the last item    while ((waiting = perfring_waits_next(waits)))      those that still wait
  *
- * A preempted thread did not wait: it was ready (docs/formats.md).  Threads that have ended and idle CPUs (tid 0) do not wait.
+ * The wait of a preempted thread is returned too, with is_ready: it only waited for a CPU (docs/formats.md).  Threads that have ended and idle CPUs (tid 0) do not wait.
  *
  * Items must come in time order, and SWITCH records must have the thread in their trailers (sample_id_all and PERFRING_SAMPLE_TID); a
  * record without it ends no wait.  An item's time may be before a wait's beginning, if the stream has the wrong times.
  *
- * Bounds: 1 048 576 threads, whether they still wait or not (docs/limits.md).
+ * Bounds: 1 048 576 threads that have waited or ended, whether they still wait or not (docs/limits.md).
  *
  * Context: one thread at a time; not signal handlers. */
 #ifndef PERFRING_WAITS_H
@@ -27,7 +27,7 @@ struct perfring_waits;
 
 struct perfring_wait {
 	uint32_t tid;
-	uint32_t is_ready; /* not 0: the kernel put another thread in its place */
+	uint32_t is_ready; /* 0 at the begin; perfring_waits_take sets it: another thread was put in its place */
 	uint64_t begin;    /* ns, of the stream's clock */
 	uint64_t own[4];   /* the caller's */
 };
@@ -44,7 +44,8 @@ PERFRING_API bool perfring_waits_is_switch(const struct perf_event_attr *attr);
 /* Whether an event of the set, which may grow, reports returns: without them no wait ends.  formats: the same in each call. */
 PERFRING_API bool perfring_waits_has_returns(struct perfring_waits *waits, const struct perfring_format_set *formats);
 
-/* The thread wait->tid waits since wait->begin, instead of since before; a thread that has ended, and tid 0, do not.  Copies *wait.
+/* The thread wait->tid waits since wait->begin: this replaces its wait that is open.  A thread that has ended, tid 0 and tid
+ * UINT32_MAX do not wait.  Copies *wait.
  * Returns 0; -EINVAL (begin is 0); -ENOSPC (too many threads are known); -ENOMEM. */
 PERFRING_API int perfring_waits_begin(struct perfring_waits *waits, const struct perfring_wait *wait);
 
@@ -56,8 +57,8 @@ PERFRING_API struct perfring_wait *perfring_waits_find(const struct perfring_wai
 PERFRING_API const struct perfring_wait *perfring_waits_take(struct perfring_waits *waits,
 								       const struct perfring_record *record);
 
-/* Ends the wait of the thread with the lowest number and returns it; NULL: no thread waits.  A begin starts it
- * anew.  Valid as that of perfring_waits_find. */
+/* Ends the wait of the thread with the lowest number and returns it; NULL: no thread waits.  After a
+ * perfring_waits_begin it starts at the lowest again.  Valid as that of perfring_waits_find. */
 PERFRING_API const struct perfring_wait *perfring_waits_next(struct perfring_waits *waits);
 
 /* Forgets all waits. */
