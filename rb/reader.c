@@ -25,11 +25,10 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 	reader->data = ring->data;
 	reader->mask = ring->size - 1;
 	reader->span = ring->span;
-	reader->flags = flags;
+	/* a record that wraps is at the beginning of `joint`, unless it is one of many copies */
+	reader->flags = flags & PERFRING_READER_COPY ? flags : flags & ~(unsigned)PERFRING_READER_KEEP;
 	if (ring->span < 2 * ring->size || (flags & PERFRING_READER_COPY)) {
-		bool keeps = flags & PERFRING_READER_COPY && flags & PERFRING_READER_KEEP;
-
-		reader->joint = malloc(JOINT_SIZE + (keeps ? (size_t)ring->size : 0));
+		reader->joint = malloc(JOINT_SIZE + (reader->flags & PERFRING_READER_KEEP ? (size_t)ring->size : 0));
 		if (!reader->joint) {
 			memset(reader, 0, sizeof(*reader));
 			return -ENOMEM;

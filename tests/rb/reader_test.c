@@ -495,6 +495,31 @@ Test(reader, copies_that_are_kept)
 	close_both(&reader, &ring);
 }
 
+/* In a ring that is larger than the space for one record. */
+Test(reader, keep_without_copy_has_no_effect)
+{
+	struct written ring = make(64 * PAGE);
+	const struct perf_event_header *record;
+	struct perfring_reader reader;
+	unsigned wrapped = 0;
+
+	open_reader(&reader, &ring, PERFRING_READER_KEEP);
+	for (uint64_t i = 0; i < 1000; i++) {
+		put_record(&ring, i, 1000);
+		publish(&ring);
+		perfring_reader_observe(&reader);
+		cr_assert_eq(perfring_reader_next(&reader, &record), 1);
+		cr_assert(is_record(record, i, 1000));
+		if ((const unsigned char *)record < ring.data || (const unsigned char *)record >= ring.data + ring.size) {
+			cr_assert_eq((const void *)record, reader.joint);
+			wrapped++;
+		}
+		perfring_reader_return(&reader);
+	}
+	cr_assert_gt(wrapped, 0);
+	close_both(&reader, &ring);
+}
+
 Test(reader, data_mapped_twice_is_never_copied)
 {
 	int fd = memfd_create("ring", MFD_CLOEXEC);
