@@ -10,6 +10,7 @@
 #include <time.h>
 #include <perfring/reader.h>
 #include <perfring/snapshot.h>
+#include "clocks.h"
 #include "machine.h"
 #include "ring_feed.h"
 
@@ -927,14 +928,6 @@ Test(writer, transaction_of_samples)
 
 /* ---- waiting ---- */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 struct late {
 	struct perfring_ring *ring;
 	uint64_t seen; /* data_head when it looked */
@@ -966,10 +959,10 @@ Test(writer, wait_for_the_reader)
 	cr_assert_eq(perfring_writer_open(&writer, &ring, &options), 0);
 	for (uint64_t i = 0; i < 170; i++)
 		cr_assert(put(writer, 24, i));
-	begun = clock_ns(CLOCK_MONOTONIC);
+	begun = now_of(CLOCK_MONOTONIC);
 	cr_assert_eq(pthread_create(&thread, NULL, return_late, &late), 0);
 	cr_assert(put(writer, 24, 170));
-	cr_assert_geq(clock_ns(CLOCK_MONOTONIC) - begun, 29000000u);
+	cr_assert_geq(now_of(CLOCK_MONOTONIC) - begun, 29000000u);
 	pthread_join(thread, NULL);
 	cr_assert_eq(late.seen, 4080);
 	/* It was not full for the reader, so nothing is lost. */
@@ -979,9 +972,9 @@ Test(writer, wait_for_the_reader)
 	for (uint64_t i = 0; i < 168; i++)
 		cr_assert(put(writer, 24, i));
 	cr_assert_not_null(perfring_writer_reserve(writer, NULL, 24, &outer));
-	begun = clock_ns(CLOCK_MONOTONIC);
+	begun = now_of(CLOCK_MONOTONIC);
 	cr_assert_not(put(writer, 24, 0));
-	cr_assert_lt(clock_ns(CLOCK_MONOTONIC) - begun, 10000000000u);
+	cr_assert_lt(now_of(CLOCK_MONOTONIC) - begun, 10000000000u);
 	cr_assert_eq(perfring_writer_lost(writer), 1);
 	perfring_writer_discard(writer, &outer);
 	perfring_writer_close(writer);
@@ -999,16 +992,16 @@ Test(writer, wait_no_longer_than_stated)
 		make(&ring, 1, i ? PERFRING_RING_BACKWARD : 0);
 		cr_assert_eq(perfring_writer_open(&writer, &ring, &options), 0);
 		cr_assert(put(writer, 4080, 0));
-		begun = clock_ns(CLOCK_MONOTONIC);
+		begun = now_of(CLOCK_MONOTONIC);
 		cr_assert_not(put(writer, 24, 0));
-		took = clock_ns(CLOCK_MONOTONIC) - begun;
+		took = now_of(CLOCK_MONOTONIC) - begun;
 		cr_assert_geq(took, 40000000u);
 		cr_assert_lt(took, 2000000000u);
 		cr_assert_eq(perfring_writer_lost(writer), 1);
 		/* What can never fit is not waited for. */
-		begun = clock_ns(CLOCK_MONOTONIC);
+		begun = now_of(CLOCK_MONOTONIC);
 		cr_assert_not(put(writer, 8192, 0));
-		cr_assert_lt(clock_ns(CLOCK_MONOTONIC) - begun, 39000000u);
+		cr_assert_lt(now_of(CLOCK_MONOTONIC) - begun, 39000000u);
 		cr_assert_eq(perfring_writer_lost(writer), 2);
 		perfring_writer_close(writer);
 		perfring_ring_close(&ring);
@@ -1032,20 +1025,20 @@ Test(writer, stamps_of_a_clock)
 	perfring_writer_close(writer);
 	cr_assert_eq(perfring_writer_open(&writer, &ring, &options), 0);
 	cr_assert_not_null(perfring_writer_reserve(writer, NULL, 64, &claim));
-	before = clock_ns(CLOCK_BOOTTIME);
+	before = now_of(CLOCK_BOOTTIME);
 	stamp = perfring_writer_stamp(writer, &claim);
 	cr_assert_geq(stamp, before);
-	cr_assert_leq(stamp, clock_ns(CLOCK_BOOTTIME));
+	cr_assert_leq(stamp, now_of(CLOCK_BOOTTIME));
 	perfring_writer_discard(writer, &claim);
 	perfring_writer_close(writer);
 	/* One time for a transaction's records. */
 	options.stamp = PERFRING_STAMP_TRANSACTION;
 	cr_assert_eq(perfring_writer_open(&writer, &ring, &options), 0);
-	before = clock_ns(CLOCK_BOOTTIME);
+	before = now_of(CLOCK_BOOTTIME);
 	cr_assert(perfring_writer_begin(writer, NULL, 64, 2, &claim));
 	stamp = perfring_writer_stamp(writer, &claim);
 	cr_assert_geq(stamp, before);
-	cr_assert_leq(stamp, clock_ns(CLOCK_BOOTTIME));
+	cr_assert_leq(stamp, now_of(CLOCK_BOOTTIME));
 	nanosleep(&(struct timespec){0, 1000000}, NULL);
 	cr_assert_eq(perfring_writer_stamp(writer, &claim), stamp);
 	perfring_writer_end(writer, &claim);
@@ -1078,9 +1071,9 @@ Test(writer, stamps_of_the_counter)
 	cr_assert_eq(perfring_ring_attach(&other, ring.fd, PERFRING_RING_READ_ONLY, NULL), 0);
 	cr_assert_not_null(perfring_writer_reserve(writer, NULL, 64, &claim));
 	for (unsigned i = 0; i < 2000; i++) {
-		before = clock_ns(CLOCK_MONOTONIC);
+		before = now_of(CLOCK_MONOTONIC);
 		stamp = perfring_writer_stamp(writer, &claim);
-		after = clock_ns(CLOCK_MONOTONIC);
+		after = now_of(CLOCK_MONOTONIC);
 		cr_assert_eq(perfring_page_to_time(other.page, stamp, &time), 0);
 		if (time < before && before - time > worst)
 			worst = before - time;
@@ -1092,10 +1085,10 @@ Test(writer, stamps_of_the_counter)
 	cr_assert_lt(worst, 100000u, "%llu ns off", (unsigned long long)worst);
 	/* Refined by the time since. */
 	cr_assert_eq(perfring_ring_calibrate(&ring), 0);
-	before = clock_ns(CLOCK_MONOTONIC);
+	before = now_of(CLOCK_MONOTONIC);
 	cr_assert_eq(perfring_page_to_time(ring.page, perfring_writer_stamp(writer, &claim), &time), 0);
 	cr_assert_geq(time + 100000, before);
-	cr_assert_leq(time, clock_ns(CLOCK_MONOTONIC) + 100000);
+	cr_assert_leq(time, now_of(CLOCK_MONOTONIC) + 100000);
 	perfring_writer_discard(writer, &claim);
 	perfring_ring_close(&other);
 	perfring_writer_close(writer);

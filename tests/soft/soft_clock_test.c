@@ -13,6 +13,7 @@ static void strike(const char *name);
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
+#include "clocks.h"
 #include "machine.h"
 #include "signal_frame.h"
 #include "soft/timer.c"
@@ -47,25 +48,6 @@ static void strike(const char *name)
 		ticked++;
 	if (struck)
 		struck(name);
-}
-
-static uint64_t time_of(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* Until the clock has gone on by so much: CLOCK_THREAD_TICKS, where that is to bring ticks. */
-/* Looks at the clock seldom, as burn_by of soft_rig.h. */
-static void burn(clockid_t clock, uint64_t ns)
-{
-	uint64_t end = time_of(clock) + ns, now;
-
-	while ((now = time_of(clock)) < end)
-		for (uint64_t until = time_of(CLOCK_MONOTONIC) + (end - now); time_of(CLOCK_MONOTONIC) < until;)
-			;
 }
 
 /* 0, or how the system call ended. */
@@ -194,17 +176,17 @@ Test(soft_clock, samples_cpu_time)
 		struct perfring_soft_event *event = open_clock(clocks[i], 10 * MS, PERFRING_SOFT_THREAD);
 		uint64_t begin, ns, samples;
 
-		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 		cr_assert_eq(drain(event, self(), 10 * MS), 0); /* disabled */
-		begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+		begin = now_of(CLOCK_THREAD_CPUTIME_ID);
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_TICKS, 500 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 500 * MS);
 		perfring_soft_disable(event, false);
-		ns = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+		ns = now_of(CLOCK_THREAD_CPUTIME_ID) - begin;
 		samples = drain(event, self(), 10 * MS);
 		cr_assert_leq(samples, ns / (10 * MS), "%lu in %lu ns", samples, ns);
 		cr_assert_geq(samples, 20, "%lu in %lu ns", samples, ns); /* the ticks of CONFIG_HZ=100 suffice */
-		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 		cr_assert_eq(drain(event, self(), 10 * MS), 0);
 		perfring_soft_close(event);
 	}
@@ -216,12 +198,12 @@ Test(soft_clock, counts_what_it_misses)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct perfring_soft_event *event = open_clock(clocks[i], MS / 4, PERFRING_SOFT_THREAD);
-		uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID), ns, samples;
+		uint64_t begin = now_of(CLOCK_THREAD_CPUTIME_ID), ns, samples;
 
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_TICKS, 500 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 500 * MS);
 		perfring_soft_disable(event, false);
-		ns = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+		ns = now_of(CLOCK_THREAD_CPUTIME_ID) - begin;
 		samples = drain(event, self(), MS / 4);
 		cr_assert_geq(samples, 20, "%lu in %lu ns", samples, ns);
 		cr_assert_leq(drained, ns, "%lu of %lu ns", drained, ns);
@@ -243,19 +225,19 @@ Test(soft_clock, one_timer_serves_all)
 		events[i] = open_clock(clocks[i % 2], periods[i], PERFRING_SOFT_THREAD);
 	timer = perfring__soft_self->timer;
 	cr_assert_eq(timer_left(), 0);
-	begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+	begin = now_of(CLOCK_THREAD_CPUTIME_ID);
 	for (unsigned i = 4; i--;) {
 		perfring_soft_enable(events[i], false);
 		ns = timer_left();
 		cr_assert(ns && ns <= periods[i], "%lu", ns);
 	}
-	burn(CLOCK_THREAD_CPUTIME_ID, 500 * MS);
-	burn(CLOCK_THREAD_TICKS, 50 * MS); /* to behind a tick */
+	burn_by(CLOCK_THREAD_CPUTIME_ID, 500 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS); /* to behind a tick */
 	cr_assert_eq(perfring__soft_self->timer, timer);
 	for (unsigned i = 0; i < 4; i++)
 		perfring_soft_disable(events[i], false);
 	cr_assert_eq(timer_left(), 0);
-	ns = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+	ns = now_of(CLOCK_THREAD_CPUTIME_ID) - begin;
 	for (unsigned i = 0; i < 4; i++) {
 		samples = drain(events[i], self(), periods[i]);
 		cr_assert_leq(drained, ns);
@@ -269,12 +251,12 @@ Test(soft_clock, one_timer_serves_all)
 Test(soft_clock, no_interval_is_below_10_us)
 {
 	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, 1, PERFRING_SOFT_THREAD);
-	uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID), due;
+	uint64_t begin = now_of(CLOCK_THREAD_CPUTIME_ID), due;
 
 	perfring_soft_enable(event, false);
 	due = instance_of(event)->due;
 	cr_assert_geq(due, begin + 10000);
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert_eq((instance_of(event)->due - due) % 10000, 0);
 	cr_assert(ticked > 0 && ticked <= 60, "%lu", ticked); /* CONFIG_HZ=1000 at most */
 	perfring_soft_close(event);
@@ -293,7 +275,7 @@ Test(soft_clock, a_frequency_is_a_period)
 	perfring_soft_enable(event, false);
 	left = timer_left();
 	cr_assert(left > MS && left <= 1250000, "%lu", left);
-	burn(CLOCK_THREAD_TICKS, 100 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 100 * MS);
 	cr_assert_gt(drain(event, self(), 1250000), 0);
 	perfring_soft_close(event);
 }
@@ -305,15 +287,15 @@ Test(soft_clock, a_period_is_changed)
 	uint64_t before;
 
 	perfring_soft_enable(event, false);
-	burn(CLOCK_MONOTONIC, 20 * MS);
+	burn_by(CLOCK_MONOTONIC, 20 * MS);
 	cr_assert_eq(ticked, 0);
 	cr_assert_eq(perfring_soft_set_period(event, MS), 0);
-	burn(CLOCK_THREAD_TICKS, 200 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 200 * MS);
 	cr_assert_geq(ticked, 10);
 	cr_assert_eq(perfring_soft_set_period(event, 100000 * (uint64_t)MS), 0);
-	burn(CLOCK_MONOTONIC, 20 * MS);
+	burn_by(CLOCK_MONOTONIC, 20 * MS);
 	before = ticked;
-	burn(CLOCK_MONOTONIC, 100 * MS);
+	burn_by(CLOCK_MONOTONIC, 100 * MS);
 	cr_assert_eq(ticked, before);
 	perfring_soft_close(event);
 }
@@ -325,17 +307,17 @@ Test(soft_clock, a_stop_keeps_the_rest)
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct perfring_soft_event *event = open_clock(clocks[i], period, PERFRING_SOFT_THREAD);
-		uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID), ns, left;
+		uint64_t begin = now_of(CLOCK_THREAD_CPUTIME_ID), ns, left;
 
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
 		perfring_soft_disable(event, false);
-		ns = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+		ns = now_of(CLOCK_THREAD_CPUTIME_ID) - begin;
 		left = instance_of(event)->left;
 		cr_assert_leq(left, period - 50 * MS, "%lu", left);
 		cr_assert_geq(left + ns, period, "%lu after %lu ns", left, ns);
 		cr_assert_eq(timer_left(), 0);
-		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 		perfring_soft_enable(event, false);
 		ns = timer_left();
 		cr_assert_leq(ns, left);
@@ -343,7 +325,7 @@ Test(soft_clock, a_stop_keeps_the_rest)
 		perfring_soft_disable(event, false);
 		instance_of(event)->left = (uint64_t)-5;
 		perfring_soft_enable(event, false); /* in 10 us */
-		burn(CLOCK_THREAD_TICKS, 50 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 		cr_assert_eq(drain(event, self(), period), 1);
 		perfring_soft_close(event);
 	}
@@ -355,7 +337,7 @@ static void *burn_a_second(void *said)
 {
 	(void)said;
 	cr_assert_eq(perfring_soft_join(), 0);
-	burn(CLOCK_MONOTONIC, 1000 * (uint64_t)MS);
+	burn_by(CLOCK_MONOTONIC, 1000 * (uint64_t)MS);
 	return NULL;
 }
 
@@ -386,16 +368,16 @@ Test(soft_clock, lets_sleepers_sleep)
 
 		perfring_soft_enable(event, false);
 		cr_assert_eq(pthread_create(&thread, NULL, burn_a_second, NULL), 0);
-		burn(CLOCK_THREAD_TICKS, 50 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 		cr_assert(found > 0 || SIGNALS_WAIT);
-		begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+		begin = now_of(CLOCK_THREAD_CPUTIME_ID);
 		before = found;
 		cr_assert_eq(doze(300 * MS), 0);
 		cr_assert_eq(poll_for(300), 0);
 		cr_assert_eq(wait_for_a_signal(300), 0);
 		for (unsigned k = 0; k < 100; k++)
 			cr_assert_eq(doze(MS), 0);
-		awake = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+		awake = now_of(CLOCK_THREAD_CPUTIME_ID) - begin;
 		cr_assert_leq(found, before + awake / MS + 2, "%lu in %lu ns", found - before, awake);
 		cr_assert_lt(awake, 300 * MS);
 		pthread_join(thread, NULL);
@@ -415,7 +397,7 @@ static void *burn_and_tell(void *said)
 
 	cr_assert_eq(perfring_soft_join(), 0);
 	burner->tid = self();
-	burn(CLOCK_THREAD_TICKS, 150 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 150 * MS);
 	perfring_soft_leave();
 	burner->ticked = ticked;
 	return NULL;
@@ -447,11 +429,11 @@ Test(soft_clock, each_timer_hits_its_own_thread)
 Test(soft_clock, samples_who_is_stopped_often)
 {
 	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, 50 * MS, PERFRING_SOFT_THREAD);
-	uint64_t end = time_of(CLOCK_THREAD_TICKS) + 360 * (uint64_t)MS;
+	uint64_t end = now_of(CLOCK_THREAD_TICKS) + 360 * (uint64_t)MS;
 
-	for (unsigned i = 0; i < 120 || time_of(CLOCK_THREAD_TICKS) < end; i++) {
+	for (unsigned i = 0; i < 120 || now_of(CLOCK_THREAD_TICKS) < end; i++) {
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_CPUTIME_ID, 3 * MS); /* less than the kernel's tick */
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 3 * MS); /* less than the kernel's tick */
 		perfring_soft_disable(event, false);
 	}
 	cr_assert_geq(drain(event, self(), 50 * MS), 6);
@@ -531,7 +513,7 @@ Test(soft_clock, ticks_stand_on_a_stack_of_their_own)
 	cr_assert_not(ours.ss_flags & SS_DISABLE);
 	perfring_soft_enable(event, false);
 	struck = look_where;
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	struck = NULL;
 	cr_assert_gt(ticked, 0);
 	cr_assert(stood_on(&ours));
@@ -567,7 +549,7 @@ Test(soft_clock, the_programs_alternate_stack_stays)
 		perfring_soft_enable(event, false);
 		ticked = 0;
 		struck = look_where;
-		burn(CLOCK_THREAD_TICKS, 50 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 		struck = NULL;
 		cr_assert_gt(ticked, 0);
 		cr_assert(stood_on(&theirs));
@@ -591,12 +573,12 @@ Test(soft_clock, a_tick_without_space_is_missed)
 	event = open_with_chain();
 	set_alternate(guarded.stack, size);
 	perfring_soft_enable(event, false);
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert_eq(ticked, 0);
 	cr_assert(is_alternate(guarded.stack, size));
 	cr_assert_eq(spoilt(guarded.before, sizeof(guarded.before)), 0);
 	set_alternate(NULL, 0);
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert_gt(ticked, 0); /* on the thread's own */
 	perfring_soft_close(event);
 }
@@ -613,7 +595,7 @@ static uint64_t coroutine_ticks;
 static void run_coroutine(void)
 {
 	coroutine_ticks = ticked;
-	burn(CLOCK_THREAD_TICKS, 200 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 200 * MS);
 	coroutine_ticks = ticked - coroutine_ticks;
 }
 
@@ -659,7 +641,7 @@ static void spin(int number)
 	uint64_t before = ticked;
 
 	(void)number;
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	found_within = ticked - before;
 }
 
@@ -738,7 +720,7 @@ Test(soft_clock, a_child_takes_over_its_stack)
 
 		ticked = 0;
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_TICKS, 50 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 		if (!ticked || !is_alternate(ours.ss_sp, ours.ss_size))
 			_exit(1);
 		perfring_soft_close(event);
@@ -791,7 +773,7 @@ Test(soft_clock, takes_the_signal_that_nobody_handles)
 			cr_assert_eq(action.sa_handler, number % 2 ? on_foreign : SIG_IGN);
 	}
 	perfring_soft_enable(event, false);
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert_gt(ticked, 0);
 	perfring_soft_close(event);
 	cr_assert_eq(perfring_soft_signal(), SIGRTMIN + 5);
@@ -840,7 +822,7 @@ static void on_alarm(int number)
 Test(soft_clock, leaves_the_programs_timers_alone)
 {
 	struct itimerval each = {{0, 20000}, {0, 20000}}, now;
-	uint64_t begin = time_of(CLOCK_THREAD_TICKS), most;
+	uint64_t begin = now_of(CLOCK_THREAD_TICKS), most;
 	struct perfring_soft_event *events[2];
 	struct sigaction action;
 
@@ -852,13 +834,13 @@ Test(soft_clock, leaves_the_programs_timers_alone)
 	events[1] = open_clock(PERF_COUNT_SW_TASK_CLOCK, 5 * MS, PERFRING_SOFT_PROCESS);
 	perfring_soft_enable(events[0], false);
 	perfring_soft_enable(events[1], false);
-	burn(CLOCK_THREAD_TICKS, 400 * MS); /* 20 of each: ITIMER_PROF's clock is that of the ticks */
+	burn_by(CLOCK_THREAD_TICKS, 400 * MS); /* 20 of each: ITIMER_PROF's clock is that of the ticks */
 	cr_assert_gt(drain(events[0], self(), MS), 0);
 	cr_assert_gt(drain(events[1], self(), 5 * MS), 0);
 	perfring_soft_close(events[0]);
 	perfring_soft_close(events[1]);
 	cr_assert_geq(alarms, 15);
-	most = (time_of(CLOCK_THREAD_TICKS) - begin) / (20 * MS) + 1;
+	most = (now_of(CLOCK_THREAD_TICKS) - begin) / (20 * MS) + 1;
 	cr_assert(profs >= 10 && profs <= most, "%u of %lu", profs, most);
 	cr_assert_eq(getitimer(ITIMER_PROF, &now), 0);
 	cr_assert_eq(now.it_interval.tv_usec, 20000);
@@ -884,7 +866,7 @@ Test(soft_clock, the_handler_keeps_errno)
 	perfring_soft_enable(event, false);
 	struck = spoil_errno;
 	errno = 4711;
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert_eq(errno, 4711);
 	struck = NULL;
 	cr_assert_gt(ticked, 0);
@@ -910,7 +892,7 @@ Test(soft_clock, no_handler_comes_on_top_of_the_timers)
 	perfring_soft_enable(event, false);
 	struck = alarm_within;
 	while (!PERFRING_LOAD(&ticked))
-		burn(CLOCK_MONOTONIC, MS);
+		burn_by(CLOCK_MONOTONIC, MS);
 	struck = NULL;
 	cr_assert_eq(alarms_within, 0);
 	cr_assert_geq(alarms, 1); /* it came behind */
@@ -927,7 +909,7 @@ Test(soft_clock, a_closed_clocks_signal_finds_nothing)
 
 		perfring_soft_enable(event, false);
 		block(SIG_BLOCK);
-		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 		before = ticked;
 		perfring_soft_close(event);
 		cr_assert_null(perfring__soft_self->clocks);
@@ -1016,7 +998,7 @@ static int block_and_come_and_go(void)
 		if (!event)
 			return 2;
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_TICKS, 20 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 20 * MS);
 		perfring_soft_close(event);
 		now = queued_signals();
 		most = now > most ? now : most;
@@ -1055,7 +1037,7 @@ static void *leave_with_one_pending(void *said)
 	(void)said;
 	cr_assert_eq(perfring_soft_join(), 0);
 	block(SIG_BLOCK);
-	burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+	burn_by(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 	send_signal(SI_TIMER);
 	perfring_soft_leave();
 	found = ticked = 0;
@@ -1083,7 +1065,7 @@ static void stay(const char *name)
 	if (strcmp(name, "timer_found") != 0 || entered)
 		return;
 	PERFRING_STORE(&entered, 1);
-	burn(CLOCK_MONOTONIC, 100 * MS);
+	burn_by(CLOCK_MONOTONIC, 100 * MS);
 	PERFRING_STORE(&left, 1);
 }
 
@@ -1092,7 +1074,7 @@ static void *burn_and_stay(void *said)
 	(void)said;
 	cr_assert_eq(perfring_soft_join(), 0);
 	struck = stay;
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	return NULL;
 }
 
@@ -1136,10 +1118,10 @@ Test(soft_clock, a_handler_stops_no_timer_that_was_started_since)
 	perfring_soft_enable(stricken, false);
 	struck = enable_behind;
 	while (PERFRING_LOAD(&struck))
-		burn(CLOCK_MONOTONIC, MS / 2);
+		burn_by(CLOCK_MONOTONIC, MS / 2);
 	PERFRING_STORE(&stricken->on, 1);
 	ticked = 0;
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert(is_armed(stricken));
 	cr_assert_gt(ticked, 0);
 	perfring_soft_close(stricken);
@@ -1182,11 +1164,11 @@ Test(soft_clock, a_timer_that_nobody_wants_stops_itself)
 	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
 
 	cr_assert_eq(perfring_soft_refresh(event, 5), 0);
-	burn(CLOCK_THREAD_TICKS, 200 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 200 * MS);
 	cr_assert_eq(drain(event, self(), MS), 5);
 	cr_assert_not(is_armed(event));
 	cr_assert_eq(perfring_soft_refresh(event, 3), 0);
-	burn(CLOCK_THREAD_TICKS, 200 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 200 * MS);
 	cr_assert_eq(drain(event, self(), MS), 3);
 	perfring_soft_close(event);
 }
@@ -1198,7 +1180,7 @@ static void *end_unseen(void *said)
 	uint32_t *ended = said;
 
 	cr_assert_eq(perfring_soft_join(), 0);
-	burn(CLOCK_THREAD_CPUTIME_ID, MS);
+	burn_by(CLOCK_THREAD_CPUTIME_ID, MS);
 	PERFRING_STORE_RELEASE(ended, self());
 	while (PERFRING_LOAD_ACQUIRE(ended) != UINT32_MAX)
 		;
@@ -1231,8 +1213,8 @@ Test(soft_clock, a_thread_may_have_ended_unseen)
 	for (i = 0; i < 2; i++) {
 		after[i] = open_clock(clocks[i], MS, PERFRING_SOFT_PROCESS);
 		perfring_soft_enable(after[i], false);
-		burn(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
-		burn(CLOCK_THREAD_TICKS, 20 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 20 * MS);
 		/* Several clocks' at a time: one signal is kept. */
 		cr_assert_geq(drain(after[i], self(), MS), SIGNALS_WAIT ? 0 : 1);
 		cr_assert_eq(drain(after[i], tid, MS), 0);
@@ -1271,7 +1253,7 @@ Test(soft_clock, a_child_keeps_its_own_timers)
 			if (timer_create(CLOCK_MONOTONIC, &nothing, &timers[i]) < 0 ||
 			    timer_settime(timers[i], 0, &spec, NULL) < 0)
 				_exit(1);
-		burn(CLOCK_MONOTONIC, 20 * MS);
+		burn_by(CLOCK_MONOTONIC, 20 * MS);
 		if (ticked && found != ticked)
 			_exit(2);
 		perfring_soft_close(event);
@@ -1283,7 +1265,7 @@ Test(soft_clock, a_child_keeps_its_own_timers)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
 	before = ticked;
-	burn(CLOCK_THREAD_TICKS, 50 * MS);
+	burn_by(CLOCK_THREAD_TICKS, 50 * MS);
 	cr_assert_gt(ticked, before); /* the parent's are what they were */
 	perfring_soft_close(event);
 }
@@ -1304,7 +1286,7 @@ Test(soft_clock, nothing_is_pending_after_exec)
 			_exit(3);
 		perfring_soft_enable(event, false);
 		block(SIG_BLOCK);
-		burn(CLOCK_THREAD_TICKS, 20 * MS);
+		burn_by(CLOCK_THREAD_TICKS, 20 * MS);
 		if (sigpending(&pending) < 0 || !sigismember(&pending, perfring_soft_signal()))
 			_exit(4);
 		execlp("grep", "grep", "-q", "^SigPnd:.*0000000000000000", "/proc/self/status", (char *)NULL);
@@ -1334,25 +1316,25 @@ Test(soft_clock, clocks_count_while_their_thread_runs)
 
 		cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), 0);
 		cr_assert_eq(value_of(event), 0);
-		begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+		begin = now_of(CLOCK_THREAD_CPUTIME_ID);
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
 		doze(200 * MS);
 		value = value_of(event);
 		cr_assert_geq(value, 50 * MS);
-		cr_assert_leq(value, time_of(CLOCK_THREAD_CPUTIME_ID) - begin);
+		cr_assert_leq(value, now_of(CLOCK_THREAD_CPUTIME_ID) - begin);
 		perfring_soft_disable(event, false);
 		value = value_of(event);
-		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
 		cr_assert_eq(value_of(event), value);
 		perfring_soft_reset(event, false);
 		cr_assert_eq(value_of(event), 0);
-		begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+		begin = now_of(CLOCK_THREAD_CPUTIME_ID);
 		perfring_soft_enable(event, false);
-		burn(CLOCK_THREAD_CPUTIME_ID, 10 * MS);
+		burn_by(CLOCK_THREAD_CPUTIME_ID, 10 * MS);
 		value = value_of(event);
 		cr_assert_geq(value, 10 * MS);
-		cr_assert_leq(value, time_of(CLOCK_THREAD_CPUTIME_ID) - begin);
+		cr_assert_leq(value, now_of(CLOCK_THREAD_CPUTIME_ID) - begin);
 		perfring_soft_reset(event, false); /* while it runs */
 		cr_assert_lt(value_of(event), 10 * MS);
 		perfring_soft_close(event);
@@ -1368,7 +1350,7 @@ static void *burn_on(void *said)
 	(void)said;
 	cr_assert_eq(perfring_soft_join(), 0);
 	while (!PERFRING_LOAD(&ended))
-		burn(CLOCK_MONOTONIC, MS);
+		burn_by(CLOCK_MONOTONIC, MS);
 	return NULL;
 }
 
@@ -1377,7 +1359,7 @@ static void *come_and_go(void *said)
 	(void)said;
 	while (!PERFRING_LOAD(&ended)) {
 		cr_assert_eq(perfring_soft_join(), 0);
-		burn(CLOCK_MONOTONIC, MS / 4);
+		burn_by(CLOCK_MONOTONIC, MS / 4);
 		perfring_soft_leave();
 	}
 	return NULL;
@@ -1399,7 +1381,7 @@ static void *open_and_close(void *said)
 		cr_assert_eq(perfring_soft_open(&event, &attr, scope, NULL), 0);
 		cr_assert_eq(perfring_soft_map(event, 1, -1), 0);
 		perfring_soft_enable(event, false);
-		burn(CLOCK_MONOTONIC, MS / 4);
+		burn_by(CLOCK_MONOTONIC, MS / 4);
 		perfring_soft_disable(event, false);
 		cr_assert_eq(perfring_soft_set_period(event, 20000 + turn), 0);
 		if (scope == PERFRING_SOFT_THREAD)

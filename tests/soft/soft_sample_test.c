@@ -21,6 +21,7 @@
 #include <perfring/reader.h>
 #include <perfring/record.h>
 
+#include "clocks.h"
 #include "far_stack.h"
 #include "signal_frame.h"
 #include "soft/soft_private.h"
@@ -159,14 +160,6 @@ static const struct perf_event_header *next_sample(struct made *made, struct per
 	return record;
 }
 
-static uint64_t time_of(int clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* A context that was never interrupted. */
 static void set_context(ucontext_t *context, uint64_t ip, uint64_t sp, uint64_t bp)
 {
@@ -219,10 +212,10 @@ static void check_fields(struct made *made, uint64_t type, const struct perfring
 	CPU_SET((size_t)cpu, &cpus);
 	cr_assert_eq(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
 	cpu = sched_getcpu();
-	before = time_of(CLOCK_MONOTONIC);
+	before = now_of(CLOCK_MONOTONIC);
 	cr_assert(perfring__soft_put_sample(made->instance, PERIOD, site, __builtin_frame_address(0), (void *)0x1234,
 					    &told));
-	after = time_of(CLOCK_MONOTONIC);
+	after = now_of(CLOCK_MONOTONIC);
 	next_sample(made, &sample);
 	if (type & FIELD(IDENTIFIER))
 		cr_assert_eq(sample.identifier, ID);
@@ -420,15 +413,15 @@ Test(soft_sample, clocks)
 		attr.use_clockid = 1;
 		attr.clockid = clocks[i];
 		make(&made, &attr, 1);
-		before = time_of(clocks[i]);
+		before = now_of(clocks[i]);
 		cr_assert(put(&made, &site));
-		after = time_of(clocks[i]);
+		after = now_of(clocks[i]);
 		next_sample(&made, &sample);
 		cr_assert_leq(before, sample.time);
 		cr_assert_leq(sample.time, after);
 		before = perfring__soft_now(made.event);
 		cr_assert_leq(after, before);
-		cr_assert_leq(before, time_of(clocks[i]));
+		cr_assert_leq(before, now_of(clocks[i]));
 		unmake(&made);
 	}
 }
@@ -591,9 +584,9 @@ Test(soft_sample, throttle_is_the_leaders)
 
 	make(&leader, &attr, 1);
 	for (way = 0; way < 2; way++) {
-		before = time_of(CLOCK_MONOTONIC);
+		before = now_of(CLOCK_MONOTONIC);
 		perfring__soft_put_throttle(leader.instance, way);
-		after = time_of(CLOCK_MONOTONIC);
+		after = now_of(CLOCK_MONOTONIC);
 		record = next(&leader);
 		cr_assert_not_null(record);
 		cr_assert_eq(record->type, way ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE);
@@ -1518,8 +1511,8 @@ Test(soft_sample, nested)
 	handled = &made;
 	cr_assert_eq(sigaction(SIGALRM, &action, NULL), 0);
 	cr_assert_eq(setitimer(ITIMER_REAL, &often, NULL), 0);
-	until = time_of(CLOCK_MONOTONIC) + 500000000;
-	while (time_of(CLOCK_MONOTONIC) < until || !nested_puts) {
+	until = now_of(CLOCK_MONOTONIC) + 500000000;
+	while (now_of(CLOCK_MONOTONIC) < until || !nested_puts) {
 		unsigned i;
 
 		for (i = 0; i < 100; i++, puts++)
@@ -1752,7 +1745,7 @@ Test(soft_sample, a_tick_takes_little_stack)
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
 	stack_t alternate = {.ss_sp = painted, .ss_size = sizeof(painted)};
 	struct perfring_soft_event *group[3];
-	uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin = now_of(CLOCK_THREAD_CPUTIME_ID);
 	size_t most, frame = signal_frame_size();
 
 	cr_assert_eq(sigaltstack(&alternate, NULL), 0);
@@ -1762,8 +1755,8 @@ Test(soft_sample, a_tick_takes_little_stack)
 		cr_assert_eq(perfring_soft_set_unwind(group[1], true), 0);
 	memset(painted, PAINT, sizeof(painted));
 	/* Until some found the ring full: their number in 0.3 s is the kernel's HZ. */
-	while (time_of(CLOCK_THREAD_CPUTIME_ID) < begin + 300000000 ||
-	       (!perfring_soft_lost(group[0]) && time_of(CLOCK_THREAD_CPUTIME_ID) < begin + 10000000000))
+	while (now_of(CLOCK_THREAD_CPUTIME_ID) < begin + 300000000 ||
+	       (!perfring_soft_lost(group[0]) && now_of(CLOCK_THREAD_CPUTIME_ID) < begin + 10000000000))
 		;
 	perfring_soft_disable(group[0], true);
 	most = PAINTED - untouched();

@@ -14,6 +14,7 @@ static void strike(const char *name);
 #include <perfring/soft.h>
 
 #include "soft/soft_event.c"
+#include "clocks.h"
 #include "machine.h"
 #include "test.h"
 
@@ -63,25 +64,6 @@ static inline void raise_times(struct perfring_soft_point *point, int n)
 {
 	while (n--)
 		perfring_soft_raise(point, 1, 0, NULL, 0);
-}
-
-static inline uint64_t now_of(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* Looks at a CPU's clock seldom: the kernel preempts a thread at such a look as soon as its slice is over, on a busy machine always before
- * its own tick, in which it looks at timers (docs/abi.md 9.4). */
-static inline void burn_by(clockid_t clock, uint64_t ns)
-{
-	uint64_t until = now_of(clock) + ns, now;
-
-	while ((now = now_of(clock)) < until)
-		for (uint64_t end = now_of(CLOCK_MONOTONIC) + (until - now); now_of(CLOCK_MONOTONIC) < end;)
-			;
 }
 
 static inline void burn(uint64_t ns)
