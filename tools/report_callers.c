@@ -557,10 +557,11 @@ static void drop_parts(struct tool_report *report, const struct batch *batch)
 	struct tool_report_callers *callers = report->callers;
 
 	callers->part_count = batch->first;
+	if (!has_tree(report, batch->cell))
+		return;
 	for (uint32_t i = batch->from; i != batch->end; i = callers->paths[i - 1].next) {
 		callers->paths[i - 1].end = callers->paths[i - 1].top = 0;
-		if (has_tree(report, batch->cell))
-			callers->treeless = tool_plus(callers->treeless, callers->paths[i - 1].samples);
+		callers->treeless = tool_plus(callers->treeless, callers->paths[i - 1].samples);
 	}
 }
 
@@ -710,22 +711,26 @@ static void join_part(struct tool_report_callers *callers, uint32_t index, uint3
 	node->self_samples = tool_plus(node->self_samples, one->self_samples);
 }
 
+/* Makes a part one of the node's child for its frame, unless only the row's own paths go through it: they are elsewhere. */
+static void join_child(struct tool_report_callers *callers, uint32_t node, uint32_t part)
+{
+	uint32_t child = 0;
+
+	callers->work++;
+	if (callers->parts[part].samples)
+		child = tool_tree_child(&callers->tree, node, frame_of(callers, &callers->parts[part]));
+	if (child)
+		join_part(callers, child, part);
+}
+
 /* Makes the children of a node: those of all of its parts, equal ones together. */
 static void make_children(struct tool_report_callers *callers, uint32_t node, uint32_t members)
 {
 	uint32_t at = members;
 
 	do {
-		for (uint32_t part = callers->parts[at].first; part; part = callers->parts[part].next) {
-			uint32_t child;
-
-			callers->work++;
-			if (!callers->parts[part].samples) /* own paths alone, which are elsewhere */
-				continue;
-			child = tool_tree_child(&callers->tree, node, frame_of(callers, &callers->parts[part]));
-			if (child)
-				join_part(callers, child, part);
-		}
+		for (uint32_t part = callers->parts[at].first; part; part = callers->parts[part].next)
+			join_child(callers, node, part);
 		at = callers->parts[at].member;
 	} while (at);
 }
@@ -777,17 +782,11 @@ static void make_first(struct tool_report_callers *callers, const struct tool_re
 	tree->nodes[TOOL_TREE_ROOT].order = 0; /* it is before all others */
 	make_children(callers, TOOL_TREE_ROOT, own);
 	for (uint32_t at = row->parts; at; at = callers->parts[at].more) {
-		const struct part *part = &callers->parts[at];
-		uint32_t child;
+		struct tool_tree_node *root = &tree->nodes[TOOL_TREE_ROOT];
 
-		callers->work++;
-		if (!part->samples)
-			continue;
-		child = tool_tree_child(tree, TOOL_TREE_ROOT, frame_of(callers, part));
-		tree->nodes[TOOL_TREE_ROOT].weight = tool_plus(tree->nodes[TOOL_TREE_ROOT].weight, part->weight);
-		tree->nodes[TOOL_TREE_ROOT].samples = tool_plus(tree->nodes[TOOL_TREE_ROOT].samples, part->samples);
-		if (child)
-			join_part(callers, child, at);
+		root->weight = tool_plus(root->weight, callers->parts[at].weight);
+		root->samples = tool_plus(root->samples, callers->parts[at].samples);
+		join_child(callers, TOOL_TREE_ROOT, at); /* may move the nodes */
 	}
 }
 
@@ -837,7 +836,7 @@ static bool make_callees(struct tool_report *report, const struct tool_report_ro
 static void count_callers(struct tool_report *report, uint32_t from, uint64_t weight, uint64_t samples)
 {
 	struct tool_report_callers *callers = report->callers;
-	uint32_t node = TOOL_TREE_ROOT, count, child = TOOL_TREE_ROOT;
+	uint32_t node = TOOL_TREE_ROOT, count, child = 0;
 
 	callers->work++;
 	if (from != PERFRING_PROFILE_NONE && callers->placed[from].tree == callers->tree_number) {
@@ -852,7 +851,7 @@ static void count_callers(struct tool_report *report, uint32_t from, uint64_t we
 			break; /* not noted: each path that is cut counts */
 		node = child;
 	}
-	if (count && child)
+	if (child)
 		callers->placed[from] = (struct placed){callers->tree_number, node};
 	tool_tree_count(&callers->tree, node, weight, samples);
 }
