@@ -16,6 +16,7 @@
 #include "build_id_private.h"
 #include "os/cgroup.h"
 #include "os/clock.h"
+#include "os/file_identity.h"
 #include "os/small_file.h"
 #include "os/lines.h"
 #include "os/map.h"
@@ -72,28 +73,15 @@ bool perfring__synthesize_flag(const struct perfring_file_writer *writer, uint32
 
 /* A file and its build id. */
 struct object {
-	dev_t dev;
-	ino_t ino;
-	struct timespec changed;
+	struct perfring_os_identity identity;
 	int64_t size; /* of the build id, or -errno */
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 };
 
-static int compare_words(uint64_t one, uint64_t other)
+static int compare_objects(const void *one, const void *other)
 {
-	return one < other ? -1 : one > other;
-}
-
-static int compare_objects(const void *a, const void *b)
-{
-	const struct object *one = a, *other = b;
-	int order = compare_words(one->ino, other->ino);
-
-	if (!order)
-		order = compare_words(one->dev, other->dev);
-	if (!order)
-		order = compare_words((uint64_t)one->changed.tv_sec, (uint64_t)other->changed.tv_sec);
-	return order ? order : compare_words((uint64_t)one->changed.tv_nsec, (uint64_t)other->changed.tv_nsec);
+	return perfring__os_identity_compare(&((const struct object *)one)->identity,
+					     &((const struct object *)other)->identity);
 }
 
 void perfring__file_free_objects(struct perfring_file_writer *writer)
@@ -112,7 +100,7 @@ static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uin
 
 	if (fstat(fd, &file))
 		return -errno;
-	key = (struct object){.dev = file.st_dev, .ino = file.st_ino, .changed = file.st_ctim};
+	key = (struct object){.identity = perfring__os_identity_of(&file)};
 	at = tfind(&key, &writer->objects, compare_objects);
 	if (!at) {
 		key.size = perfring_build_id_in(fd, key.id);

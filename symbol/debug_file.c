@@ -112,7 +112,7 @@ static bool read_debug_file(struct perfring_elf_reading *reading, const struct d
 	}
 	reading->budget.path = NULL;
 	if (is_read) {
-		reading->symbols->debug_file = perfring__elf_identity_of(&status);
+		reading->symbols->debug_file = perfring__os_identity_of(&status);
 		reading->symbols->debug_path = strdup(path);
 		reading->budget.no_memory = reading->budget.no_memory || !reading->symbols->debug_path;
 	}

@@ -12,8 +12,8 @@
 #ifndef PERFRING_SYMBOL_DWARF_H
 #define PERFRING_SYMBOL_DWARF_H
 
-#include <time.h>
 #include "dwarf_bytes.h"
+#include "os/file_identity.h"
 #include "places.h"
 
 enum perfring_dwarf_section_name {
@@ -51,7 +51,7 @@ struct perfring_dwarf_parts {
 	bool is_open;
 	bool is_checked, has_changed;
 	int fd;
-	struct timespec changed;                     /* when it had last changed */
+	struct perfring_os_identity identity;        /* of what was read first */
 	struct perfring_dwarf_unit *oldest, *newest; /* of those that are loaded */
 	uint64_t held;                               /* bytes of units that are loaded */
 	uint64_t kept;                               /* the most of them */

@@ -18,9 +18,9 @@
 #include "os/huge_pages.h"
 
 enum {
-	CHUNK = 256 << 10, /* bytes of texts that are read at once */
-	SOME = 512,        /* ... for one: most are shorter */
-	NEAR = 8 << 10,    /* ... between two */
+	CHUNK = 256 << 10,     /* bytes of texts that are read at once */
+	SOME = 512,            /* ... for one: most are shorter */
+	NEAR = 8 << 10,        /* ... between two */
 	UNITS_KEPT = 64 << 20, /* bytes of units that are kept, at first */
 	ROUND = 64 << 10,      /* sizes of memory for parts are multiples */
 };
@@ -57,7 +57,7 @@ bool perfring__dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd)
 	if (own < 0)
 		return false;
 	*parts = (struct perfring_dwarf_parts){
-		.is_open = true, .fd = own, .changed = status.st_ctim, .kept = UNITS_KEPT};
+		.is_open = true, .fd = own, .identity = perfring__os_identity_of(&status), .kept = UNITS_KEPT};
 	return true;
 }
 
@@ -72,8 +72,7 @@ static bool is_unchanged(struct perfring_dwarf_parts *parts)
 	struct stat status;
 
 	if (!parts->is_checked && !parts->has_changed)
-		parts->has_changed = fstat(parts->fd, &status) || status.st_ctim.tv_sec != parts->changed.tv_sec ||
-				     status.st_ctim.tv_nsec != parts->changed.tv_nsec;
+		parts->has_changed = fstat(parts->fd, &status) || !perfring__os_identity_is(&parts->identity, &status);
 	parts->is_checked = true;
 	return !parts->has_changed;
 }

@@ -42,18 +42,6 @@ const char *perfring__elf_name(struct perfring_elf_reading *reading, const char 
 	return strings + at;
 }
 
-struct perfring_elf_identity perfring__elf_identity_of(const struct stat *status)
-{
-	return (struct perfring_elf_identity){status->st_dev, status->st_ino, status->st_ctim};
-}
-
-bool perfring__elf_is_same(const struct perfring_elf_identity *identity, const struct stat *status)
-{
-	return identity->device == status->st_dev && identity->inode == status->st_ino &&
-	       identity->changed.tv_sec == status->st_ctim.tv_sec &&
-	       identity->changed.tv_nsec == status->st_ctim.tv_nsec;
-}
-
 void perfring__elf_keep(struct perfring_elf_reading *reading, void *text)
 {
 	assert(reading->symbols->text_count < sizeof(reading->symbols->texts) / sizeof(reading->symbols->texts[0]));

@@ -10,18 +10,9 @@
 
 #include <sys/stat.h>
 #include "elf_image.h"
+#include "os/file_identity.h"
 #include "places.h"
 #include "symbol_table.h"
-
-/* Identifies a file; the times are there because numbers of inodes are used again. */
-struct perfring_elf_identity {
-	dev_t device;
-	ino_t inode;
-	struct timespec changed;
-};
-
-struct perfring_elf_identity perfring__elf_identity_of(const struct stat *status);
-bool perfring__elf_is_same(const struct perfring_elf_identity *identity, const struct stat *status);
 
 /* What was read of one object. */
 struct perfring_elf_symbols {
@@ -36,10 +27,10 @@ struct perfring_elf_symbols {
 	bool has_reference;
 	bool has_exports_only; /* no .symtab was found */
 	char *debug_path;      /* the file that .symtab was read from; NULL: the object itself has all that is known */
-	struct perfring_elf_identity debug_file;
-	const char *exceeded;  /* which bound of limits.h, the first one; NULL: none */
-	int error;             /* the first -errno of reading it or its debug file; 0: none */
-	char *error_path;      /* the debug file; NULL: the object itself */
+	struct perfring_os_identity debug_file;
+	const char *exceeded; /* which bound of limits.h, the first one; NULL: none */
+	int error;            /* the first -errno of reading it or its debug file; 0: none */
+	char *error_path;     /* the debug file; NULL: the object itself */
 };
 
 /* A reading in progress. */

@@ -68,8 +68,8 @@ static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbo
 	struct stat status;
 
 	if (!fstat(fd, &status) &&
-	    (perfring__elf_is_same(&file->identity, &status) ||
-	     (file->symbols.debug_path && perfring__elf_is_same(&file->symbols.debug_file, &status))))
+	    (perfring__os_identity_is(&file->identity, &status) ||
+	     (file->symbols.debug_path && perfring__os_identity_is(&file->symbols.debug_file, &status))))
 		return true;
 	return file->id_size && perfring__elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
 	       !memcmp(id, file->id, file->id_size);

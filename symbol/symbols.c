@@ -56,7 +56,7 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_sy
 		return -errno;
 	place = &symbols->files[((uint64_t)status.st_ino ^ (uint64_t)status.st_dev << 32) * symbols->factor >> 52];
 	for (file = *place; file; file = file->next)
-		if (perfring__elf_is_same(&file->identity, &status)) {
+		if (perfring__os_identity_is(&file->identity, &status)) {
 			*result = file;
 			return 0;
 		}
@@ -69,7 +69,7 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_sy
 		return size;
 	}
 	file->id_size = (uint32_t)size;
-	file->identity = perfring__elf_identity_of(&status);
+	file->identity = perfring__os_identity_of(&status);
 	file->next = *place;
 	*place = *result = file;
 	symbols->file_count++;
@@ -88,7 +88,7 @@ int perfring__symbols_open_again(const struct perfring_symbols *symbols, const s
 
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &status) && perfring__elf_is_same(&file->identity, &status))
+		if (!fstat(fd, &status) && perfring__os_identity_is(&file->identity, &status))
 			return fd;
 		close(fd);
 	}
@@ -408,7 +408,8 @@ int perfring__symbols_look_up(struct perfring_symbols *symbols, const struct per
 		wanted.build_id = build->id;
 		wanted.build_id_size = build->id_size;
 	}
-	if (wanted.build_id_size || wanted.path[0] != '/' || symbols->symfs || symbols->flags & PERFRING_SYMBOLS_ELSEWHERE)
+	if (wanted.build_id_size || wanted.path[0] != '/' || symbols->symfs ||
+	    symbols->flags & PERFRING_SYMBOLS_ELSEWHERE)
 		wanted.ino = 0;
 	if (!wanted.ino || wanted.ino_generation == 1) /* perf inject writes 1 */
 		wanted.ino_generation = 0;
@@ -555,8 +556,7 @@ uint32_t perfring_symbols_flags_for(const struct perfring_file *file)
 int perfring_symbols_open(struct perfring_symbols **result, const struct perfring_symbols_options *options)
 {
 	static const uint32_t known = PERFRING_SYMBOLS_MANGLED | PERFRING_SYMBOLS_NO_CACHES | PERFRING_SYMBOLS_SERVERS |
-				      PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_NAMELESS |
-				      PERFRING_SYMBOLS_ELSEWHERE;
+				      PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_NAMELESS | PERFRING_SYMBOLS_ELSEWHERE;
 	static const struct perfring_symbols_options none = {.flags = 0};
 	struct perfring_symbols *symbols;
 	int error;

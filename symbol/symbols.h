@@ -32,7 +32,7 @@ struct perfring_shown_place {
 /* A file, by device and inode: several paths may lead to it. */
 struct perfring_symbols_file {
 	struct perfring_symbols_file *next; /* in the same place of the table */
-	struct perfring_elf_identity identity;
+	struct perfring_os_identity identity;
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
 	bool is_read;

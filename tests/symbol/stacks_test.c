@@ -263,40 +263,87 @@ static int find_code(struct dl_phdr_info *object, size_t size, void *to)
 	return 0;
 }
 
-/* lld begins the code within a page, whose first bytes are those of the segment before, at another distance from their addresses. */
-Test(stacks, of_an_object_by_lld)
+static char folder[32];
+
+/* Makes an object whose function `through` calls what it is given, in a folder of its own, and loads it. */
+static int (*open_through(const char *options))(void (*)(void))
 {
 	static const char source[] = "int through(void (*f)(void)) { volatile char a[200] = {1}; f(); return a[0]; }";
-	char folder[] = "/tmp/stacks_test.XXXXXX", command[1024];
-	enum perfring_unwind_end why;
-	struct perfring_list chain;
-	struct perfring_sample sample;
-	ElfW(Phdr) code = {0};
 	int (*through)(void (*)(void));
-	void *object, *first[1];
+	char command[1024];
+	void *object;
 
-	if (system("command -v ld.lld >/dev/null"))
-		cr_skip_test("SKIP-ENV: ld.lld: not installed: install lld");
+	strcpy(folder, "/tmp/stacks_test.XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(command, sizeof(command),
-		 "cd %s && echo '%s' >a.c && gcc -shared -fPIC -fuse-ld=lld -O2 -fomit-frame-pointer -o a.so a.c",
-		 folder, source);
+		 "cd %s && echo '%s' >a.c && gcc -shared -fPIC %s -O2 -fomit-frame-pointer -o a.so a.c", folder, source,
+		 options);
 	cr_assert_eq(system(command), 0);
 	snprintf(command, sizeof(command), "%s/a.so", folder);
 	object = dlopen(command, RTLD_NOW);
 	cr_assert_not_null(object);
-	dl_iterate_phdr(find_code, &code);
-	cr_assert_neq(code.p_offset % 4096, 0, "the code begins at a page: the test shows nothing");
 	*(void **)&through = dlsym(object, "through");
-	begin(false);
+	return through;
+}
+
+/* Captures the stack through that object, and has its chain. */
+static void walk_through(int (*through)(void (*)(void)))
+{
+	enum perfring_unwind_end why;
+	struct perfring_list chain;
+	struct perfring_sample sample;
+	void *first[1];
+
 	backtrace(first, 1);
 	stack_end = ((uint64_t)(uintptr_t)__builtin_frame_address(0) | 0xfff) + 1;
 	cr_assert_eq(through(capture), 1);
 	sample = sample_of(captured.size, NULL, 0);
 	cr_assert_eq(perfring_stacks_chain(stacks, &sample, FRAMES, &chain, &why), 1);
 	cr_assert_geq(compare(&chain, 1), 3, "a frame, that of the object, its caller");
+}
+
+static void remove_folder(void)
+{
+	char command[64];
+
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	cr_assert_eq(system(command), 0);
+}
+
+/* A link to an object changes the time of its change, and no byte: perf record makes one of each object for its cache. */
+Test(stacks, of_an_object_with_a_link_more)
+{
+	int (*through)(void (*)(void)) = open_through("");
+	struct perfring_symbol_object *object;
+	struct perfring_symbol_file file;
+	char path[64], other[64];
+
+	begin(false);
+	snprintf(path, sizeof(path), "%s/a.so", folder);
+	snprintf(other, sizeof(other), "%s/b.so", folder);
+	file = (struct perfring_symbol_file){.path = path, .pid = getpid()};
+	cr_assert_geq(perfring_symbols_get(symbols, &file, &object), 0);
+	usleep(20000); /* times of files are of the clock's ticks */
+	cr_assert_eq(link(path, other), 0);
+	walk_through(through);
+	remove_folder();
+	end_all();
+}
+
+/* lld begins the code within a page, whose first bytes are those of the segment before, at another distance from their addresses. */
+Test(stacks, of_an_object_by_lld)
+{
+	int (*through)(void (*)(void));
+	ElfW(Phdr) code = {0};
+
+	if (system("command -v ld.lld >/dev/null"))
+		cr_skip_test("SKIP-ENV: ld.lld: not installed: install lld");
+	through = open_through("-fuse-ld=lld");
+	dl_iterate_phdr(find_code, &code);
+	cr_assert_neq(code.p_offset % 4096, 0, "the code begins at a page: the test shows nothing");
+	begin(false);
+	walk_through(through);
+	remove_folder();
 	end_all();
 }
 
@@ -342,8 +389,12 @@ static void innermost_is(struct perfring_sample sample, uint32_t modes, uint64_t
 
 Test(stacks, innermost)
 {
-	static const uint64_t chain[] = {(uint64_t)(int64_t)PERFRING_CONTEXT_KERNEL, 0xffffffff81000000, 0xffffffff81000010,
-					 (uint64_t)(int64_t)PERFRING_CONTEXT_USER, 0x1234, 0x5678};
+	static const uint64_t chain[] = {(uint64_t)(int64_t)PERFRING_CONTEXT_KERNEL,
+					 0xffffffff81000000,
+					 0xffffffff81000010,
+					 (uint64_t)(int64_t)PERFRING_CONTEXT_USER,
+					 0x1234,
+					 0x5678};
 	const uint32_t kernel = 1u << PERFRING_RECORD_MISC_KERNEL, user = 1u << PERFRING_RECORD_MISC_USER;
 	struct perfring_sample sample, before;
 
@@ -470,9 +521,9 @@ Test(stacks, more_processes_than_spaces)
 static void formats_of(struct perf_event_attr *attr, struct perfring_format *with, struct perfring_format *without)
 {
 	*attr = (struct perf_event_attr){.size = sizeof(*attr)};
-	attr->sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CALLCHAIN |
-			    PERFRING_SAMPLE_RAW | PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER |
-			    PERFRING_SAMPLE_WEIGHT;
+	attr->sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME |
+			    PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_RAW | PERFRING_SAMPLE_REGS_USER |
+			    PERFRING_SAMPLE_STACK_USER | PERFRING_SAMPLE_WEIGHT;
 	attr->sample_regs_user = MASK;
 	attr->sample_stack_user = 4096;
 	attr->exclude_callchain_user = 1;
@@ -533,7 +584,8 @@ Test(stacks, encoded)
 	cr_assert(back.callchain.words[0] == kernel[0] && back.callchain.words[1] == kernel[1] &&
 		  back.callchain.words[2] == (uint64_t)(int64_t)PERFRING_CONTEXT_USER);
 	cr_assert_geq(compare(&back.callchain, 3), 12);
-	cr_assert_eq(perfring_stacks_encode(stacks, &sample, FRAMES, &without, record, (size_t)size - 8, &why), -ENOSPC);
+	cr_assert_eq(perfring_stacks_encode(stacks, &sample, FRAMES, &without, record, (size_t)size - 8, &why),
+		     -ENOSPC);
 	/* what cannot be unwound keeps its own chain, also where the record has no space */
 	sample.regs_user.abi = 1;
 	cr_assert_gt(perfring_stacks_encode(stacks, &sample, FRAMES, &without, record, sizeof(record), &why), 0);
@@ -569,8 +621,10 @@ Test(stacks, without_names)
 	cr_assert_eq(perfring_stacks_chain(stacks, &sample, FRAMES, &chain, &why), 1);
 	cr_assert_geq(compare(&chain, 1), 12);
 	offset = perfring_mapping_offset(
-		perfring_maps_find(maps, PERFRING_RECORD_MISC_USER, sample.pid, captured.values[2]), captured.values[2]);
-	cr_assert_geq(perfring_symbols_get(symbols, &(struct perfring_symbol_file){.path = "/proc/self/exe"}, &object), 0);
+		perfring_maps_find(maps, PERFRING_RECORD_MISC_USER, sample.pid, captured.values[2]),
+		captured.values[2]);
+	cr_assert_geq(perfring_symbols_get(symbols, &(struct perfring_symbol_file){.path = "/proc/self/exe"}, &object),
+		      0);
 	cr_assert(!perfring_symbol_find(object, offset, &symbol));
 	cr_assert_eq(symbol.why, PERFRING_SYMBOL_NONE);
 	end_all();
