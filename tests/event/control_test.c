@@ -609,10 +609,16 @@ Test(control, outputs)
 
 /* ---- filters, programs, other breakpoints ---- */
 
+/* A sleep whose time is over before the thread is off its CPU is no switch. */
 static void switch_away(int times)
 {
-	while (times--)
+	struct rusage before, now;
+
+	getrusage(RUSAGE_THREAD, &before);
+	do {
 		usleep(500);
+		getrusage(RUSAGE_THREAD, &now);
+	} while (now.ru_nvcsw - before.ru_nvcsw < times);
 }
 
 Test(control, filters)

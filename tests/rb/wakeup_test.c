@@ -741,6 +741,7 @@ struct late {
 	struct sleeper *sleeper;
 	int64_t delay;
 	int signal;
+	bool returned;
 };
 
 /* When the reader sleeps, as far as one can see. */
@@ -752,10 +753,13 @@ static void *act_late(void *data)
 	while (!(__atomic_load_n(&state->armed, __ATOMIC_SEQ_CST) & PERFRING_WAKEUP_FUTEX))
 		usleep(100);
 	usleep((useconds_t)late->delay);
-	if (late->signal)
-		pthread_kill(late->sleeping, late->signal);
-	else
+	if (!late->signal)
 		put(late->sleeper->writer, NULL, PERF_RECORD_SAMPLE);
+	/* armed is said before the sleep, which a signal between them does not end */
+	while (late->signal && !__atomic_load_n(&late->returned, __ATOMIC_ACQUIRE)) {
+		pthread_kill(late->sleeping, late->signal);
+		usleep((useconds_t)late->delay);
+	}
 	return NULL;
 }
 
@@ -777,6 +781,7 @@ Test(wakeup, woken_and_interrupted)
 		sigaction(SIGUSR2, &action, NULL);
 		cr_assert_eq(pthread_create(&late.thread, NULL, act_late, &late), 0);
 		cr_assert_eq(perfring_wakeup_wait(&sleeper.ring, 0, -1), interrupt ? -EINTR : 1);
+		__atomic_store_n(&late.returned, true, __ATOMIC_RELEASE);
 		pthread_join(late.thread, NULL);
 		cr_assert_eq(perfring_ring_state_of(sleeper.ring.page)->armed, 0);
 		cr_assert_eq(perfring_wakeup_poll(&sleeper.ring), 0);

@@ -986,7 +986,7 @@ Test(writer, wait_no_longer_than_stated)
 	struct perfring_writer_options options = {.policy = PERFRING_WRITER_WAIT, .wait_ns = 40000000, .wake_fd = -1};
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
-	uint64_t begun, took;
+	uint64_t begun, took, least;
 
 	for (unsigned i = 0; i < 2; i++) {
 		make(&ring, 1, i ? PERFRING_RING_BACKWARD : 0);
@@ -998,11 +998,16 @@ Test(writer, wait_no_longer_than_stated)
 		cr_assert_geq(took, 40000000u);
 		cr_assert_lt(took, 2000000000u);
 		cr_assert_eq(perfring_writer_lost(writer), 1);
-		/* What can never fit is not waited for. */
-		begun = now_of(CLOCK_MONOTONIC);
-		cr_assert_not(put(writer, 8192, 0));
-		cr_assert_lt(now_of(CLOCK_MONOTONIC) - begun, 39000000u);
-		cr_assert_eq(perfring_writer_lost(writer), 2);
+		/* What can never fit is not waited for.  A thread that others keep from running takes long once, not each time. */
+		least = UINT64_MAX;
+		for (unsigned n = 0; n < 5; n++) {
+			begun = now_of(CLOCK_MONOTONIC);
+			cr_assert_not(put(writer, 8192, 0));
+			took = now_of(CLOCK_MONOTONIC) - begun;
+			least = took < least ? took : least;
+		}
+		cr_assert_lt(least, 39000000u);
+		cr_assert_eq(perfring_writer_lost(writer), 6);
 		perfring_writer_close(writer);
 		perfring_ring_close(&ring);
 	}

@@ -96,6 +96,7 @@ struct heir {
 	int raises;
 	unsigned generations; /* after it */
 	int ret;
+	pid_t tid; /* of occur_on_both's thread */
 };
 
 static void *live(void *of)
@@ -329,8 +330,9 @@ static unsigned char *pages;
 
 static void *occur_on_both(void *of)
 {
-	const struct heir *heir = of;
+	struct heir *heir = of;
 
+	heir->tid = (pid_t)syscall(SYS_gettid);
 	for (int i = 0; i < heir->raises; i++)
 		syscall(SYS_getcpu, pages + (size_t)i * PAGE, NULL, NULL);
 	raise_times(heir->point, heir->raises);
@@ -373,12 +375,8 @@ static bool read_of_kernel(struct reads *reads, struct heir *heir, uint64_t form
 	cr_assert_eq(pthread_create(&thread, NULL, occur_on_both, heir), 0);
 	pthread_join(thread, NULL);
 	/* A thread is joined before it has ended. */
-	for (unsigned n = 0; n < 20000; n++) {
-		if (PERFRING_LOAD_ACQUIRE(&page->data_head) >= (uint64_t)members * 24)
-			break;
+	for (unsigned n = 0; n < 20000 && !syscall(SYS_tgkill, getpid(), heir->tid, 0); n++)
 		usleep(500);
-	}
-	usleep(20000);
 	for (at = 0; at < PERFRING_LOAD_ACQUIRE(&page->data_head); at += record->size) {
 		record = (const void *)((const char *)page + PAGE + at);
 		if (record->type == PERF_RECORD_READ)

@@ -319,6 +319,22 @@ Test(symbols, no_server_is_asked)
 
 /* ---- what takes long ---- */
 
+/* Whether a process has an open file whose path ends so. */
+static bool has_open(pid_t pid, const char *end)
+{
+	char path[64], target[4096];
+	size_t length = strlen(end);
+	bool found = false;
+	ssize_t size;
+
+	for (int fd = 3; fd < 64 && !found; fd++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+		size = readlink(path, target, sizeof(target));
+		found = size >= (ssize_t)length && !memcmp(target + size - length, end, length);
+	}
+	return found;
+}
+
 /* ^C ends a report while it reads an object: one whose debug file, a hole of 500 MB, is summed up. */
 Test(symbols, interrupted)
 {
@@ -344,7 +360,8 @@ Test(symbols, interrupted)
 		execl(tool, tool, "report", data, NULL);
 		_exit(127);
 	}
-	usleep(100000);
+	for (unsigned n = 0; n < 20000 && !has_open(child, "/object.debug"); n++)
+		usleep(500);
 	kill(child, SIGINT);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%#x", (unsigned)status);
