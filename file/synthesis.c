@@ -94,13 +94,12 @@ void perfring__file_free_objects(struct perfring_file_writer *writer)
 /* Each file is read once, however many mappings it has; again only if there was no memory for the cache. */
 static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
-	struct object key, *object;
-	struct stat file;
+	struct object key = {.size = 0}, *object;
+	int error = perfring__os_identity_of(fd, &key.identity);
 	void *at;
 
-	if (fstat(fd, &file))
-		return -errno;
-	key = (struct object){.identity = perfring__os_identity_of(&file)};
+	if (error)
+		return error;
 	at = tfind(&key, &writer->objects, compare_objects);
 	if (!at) {
 		key.size = perfring_build_id_in(fd, key.id);

@@ -98,7 +98,7 @@ static bool read_debug_file(struct perfring_elf_reading *reading, const struct d
 {
 	struct perfring_elf_image image = {.budget = &reading->budget, .fd = fd};
 	const struct perfring_elf_section *table;
-	struct stat status;
+	struct perfring_os_identity identity;
 	bool is_read = false;
 
 	reading->budget.path = path;
@@ -107,12 +107,12 @@ static bool read_debug_file(struct perfring_elf_reading *reading, const struct d
 		if (!perfring__elf_image_open(&image) && (table = perfring__elf_section_of_type(&image, SHT_SYMTAB)))
 			is_read = is_its(&image, link) && !perfring__elf_table_read(reading, &image, table);
 		perfring__elf_image_close(&image);
-		is_read = !fstat(fd, &status) && is_read;
+		is_read = !perfring__os_identity_of(fd, &identity) && is_read;
 		close(fd);
 	}
 	reading->budget.path = NULL;
 	if (is_read) {
-		reading->symbols->debug_file = perfring__os_identity_of(&status);
+		reading->symbols->debug_file = identity;
 		reading->symbols->debug_path = strdup(path);
 		reading->budget.no_memory = reading->budget.no_memory || !reading->symbols->debug_path;
 	}

@@ -5,7 +5,7 @@
  * both.
  *
  * Sections are read once, and inflated: what happens to the file after that is not seen.  Large ones are left in the file, and their
- * parts are read when they are needed, as long as the file has not changed.  Bytes are not trusted: each offset
+ * parts are read when they are needed, as long as the file is not written.  Bytes are not trusted: each offset
  * is checked where it is followed, and each chain of references has a bound.  Split DWARF and type units are not read; of files
  * that are not linked, no relocations are applied.
  */
@@ -178,14 +178,14 @@ void perfring__dwarf_space_close(struct perfring_dwarf_space *space);
 bool perfring__dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd);
 void perfring__dwarf_parts_close(struct perfring_dwarf_parts *parts);
 
-/* Looks at the file again, whether it has changed, before the next part is read. */
+/* Looks at the file again, whether it was written, before the next part is read. */
 void perfring__dwarf_parts_renew(struct perfring_dwarf_parts *parts);
 
 /* Leaves a section in the file.  Returns false: there is no space for it. */
 bool perfring__dwarf_section_leave(struct perfring_dwarf_section *section, uint64_t from, uint64_t size);
 void perfring__dwarf_section_close(struct perfring_dwarf_section *section);
 
-/* Reads bytes of a section that is left in the file.  Returns how many: fewer at the section's end, and of a file that has changed. */
+/* Reads bytes of a section that is left in the file.  Returns how many: fewer at the section's end, and of a file that was written. */
 uint64_t perfring__dwarf_read_part(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
 				   void *buffer, uint64_t size);
 

@@ -51,13 +51,12 @@ void perfring__dwarf_space_close(struct perfring_dwarf_space *space)
 
 bool perfring__dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd)
 {
-	struct stat status;
-	int own = fstat(fd, &status) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	struct perfring_os_identity identity;
+	int own = perfring__os_identity_of(fd, &identity) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 
 	if (own < 0)
 		return false;
-	*parts = (struct perfring_dwarf_parts){
-		.is_open = true, .fd = own, .identity = perfring__os_identity_of(&status), .kept = UNITS_KEPT};
+	*parts = (struct perfring_dwarf_parts){.is_open = true, .fd = own, .identity = identity, .kept = UNITS_KEPT};
 	return true;
 }
 
@@ -69,10 +68,8 @@ void perfring__dwarf_parts_renew(struct perfring_dwarf_parts *parts)
 /* Whether the file is what it was; it is looked at once after each perfring__dwarf_parts_renew. */
 static bool is_unchanged(struct perfring_dwarf_parts *parts)
 {
-	struct stat status;
-
 	if (!parts->is_checked && !parts->has_changed)
-		parts->has_changed = fstat(parts->fd, &status) || !perfring__os_identity_is(&parts->identity, &status);
+		parts->has_changed = !perfring__os_identity_is(&parts->identity, parts->fd);
 	parts->is_checked = true;
 	return !parts->has_changed;
 }

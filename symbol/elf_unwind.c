@@ -81,7 +81,7 @@ void perfring__elf_unwind_close(struct perfring_elf_unwind *unwind)
 
 /* ---- of an object ---- */
 
-int perfring__symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
+int perfring__symbols_unwind(struct perfring_symbols *symbols, struct perfring_symbol_object *object,
 			     struct perfring_unwind **unwind)
 {
 	struct perfring_symbols_file *file = object->file;
@@ -92,8 +92,10 @@ int perfring__symbols_unwind(struct perfring_symbols *symbols, const struct perf
 		return 0;
 	if (!file->has_unwind) {
 		fd = perfring__symbols_open_again(symbols, file);
-		if (fd < 0)
+		if (fd < 0) {
+			perfring__symbols_lose(object, fd);
 			return 0;
+		}
 		error = perfring__elf_unwind_read(&file->unwind, fd, &symbols->bytes_left);
 		close(fd);
 		if (error)

@@ -64,15 +64,8 @@ static void let_go_all(struct perfring_symbols *symbols)
 /* Whether a descriptor leads to the file itself, to its debug file, or to one of its build id. */
 static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
 {
-	uint8_t id[PERFRING_BUILD_ID_SIZE];
-	struct stat status;
-
-	if (!fstat(fd, &status) &&
-	    (perfring__os_identity_is(&file->identity, &status) ||
-	     (file->symbols.debug_path && perfring__os_identity_is(&file->symbols.debug_file, &status))))
-		return true;
-	return file->id_size && perfring__elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
-	       !memcmp(id, file->id, file->id_size);
+	return (file->symbols.debug_path && perfring__os_identity_is(&file->symbols.debug_file, fd)) ||
+	       perfring__symbols_is_its(symbols, file, fd);
 }
 
 /* Opens the DWARF of a descriptor's file, if it is the object's, else closes it.  Returns 0 or -errno, and of -E2BIG why. */
@@ -107,6 +100,14 @@ static void exceed(struct perfring_symbol_object *object, const char *what)
 	object->is_news = true;
 }
 
+void perfring__symbols_lose(struct perfring_symbol_object *object, int error)
+{
+	if (object->error)
+		return;
+	object->error = error;
+	object->is_news = true;
+}
+
 static int open_lines(struct perfring_symbol_object *object)
 {
 	struct perfring_symbols *symbols = object->symbols;
@@ -114,7 +115,7 @@ static int open_lines(struct perfring_symbol_object *object)
 	struct perfring_places places = symbols->places;
 	const char *exceeded = NULL;
 	char path[PATH_MAX];
-	int error = -ENODATA;
+	int error = -ENODATA, fd = -ENOENT;
 
 	places.pid = file->pid;
 	if (symbols->lines_bytes > PERFRING_LIMIT_OPEN)
@@ -126,8 +127,10 @@ static int open_lines(struct perfring_symbol_object *object)
 			error = take_lines(symbols, file, perfring__os_object_open(0, file->symbols.debug_path),
 					   &exceeded);
 	}
-	if (is_open_to_others(error))
-		error = take_lines(symbols, file, perfring__symbols_open_again(symbols, file), &exceeded);
+	if (is_open_to_others(error)) {
+		fd = perfring__symbols_open_again(symbols, file);
+		error = take_lines(symbols, file, fd, &exceeded);
+	}
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && is_open_to_others(error); place++)
 		error = take_lines(symbols, file,
 				   perfring__places_open_build(&symbols->places, PERFRING_PLACE_DEBUG_FILE, file->id,
@@ -135,6 +138,8 @@ static int open_lines(struct perfring_symbol_object *object)
 				   &exceeded);
 	if (error)
 		exceed(object, exceeded);
+	if (error && fd == -ESTALE)
+		perfring__symbols_lose(object, fd);
 	file->has_no_lines = error && error != -ENOMEM;
 	return error;
 }

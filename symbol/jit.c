@@ -159,7 +159,7 @@ static int check_owner(int fd, int32_t pid)
 }
 
 /* Whether the file was made before another process started that has the pid now.  Where files have no time of birth, that of
- * the last change serves. */
+ * the last write serves. */
 static int check_age(int fd, uint64_t start)
 {
 	struct statx file;

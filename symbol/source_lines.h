@@ -48,7 +48,7 @@ bool perfring__lines_is_place(const struct perfring_lines *lines, const char *na
 void perfring__lines_read_places(struct perfring_lines *lines, const char *const *places, uint32_t count,
 				 void (*take)(void *to, const char *place, const char *text), void *to);
 
-/* Looks at the file again, whether it has changed, before more of it is read. */
+/* Looks at the file again, whether it was written, before more of it is read. */
 void perfring__lines_renew(struct perfring_lines *lines);
 
 /* The number of the unit at an address: addresses of one are found faster one after another.  UINT32_MAX: none. */

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <perfring/file.h>
@@ -49,14 +48,14 @@ bool perfring__symbols_is_other(const struct perfring_symbols_file *file, const 
 static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_symbols_file **result)
 {
 	struct perfring_symbols_file **place, *file;
-	struct stat status;
-	int size;
+	struct perfring_os_identity identity;
+	int size, error = perfring__os_identity_of(fd, &identity);
 
-	if (fstat(fd, &status))
-		return -errno;
-	place = &symbols->files[((uint64_t)status.st_ino ^ (uint64_t)status.st_dev << 32) * symbols->factor >> 52];
+	if (error)
+		return error;
+	place = &symbols->files[(identity.inode ^ identity.device << 32) * symbols->factor >> 52];
 	for (file = *place; file; file = file->next)
-		if (perfring__os_identity_is(&file->identity, &status)) {
+		if (!perfring__os_identity_compare(&file->identity, &identity)) {
 			*result = file;
 			return 0;
 		}
@@ -69,16 +68,26 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_sy
 		return size;
 	}
 	file->id_size = (uint32_t)size;
-	file->identity = perfring__os_identity_of(&status);
+	file->identity = identity;
 	file->next = *place;
 	*place = *result = file;
 	symbols->file_count++;
 	return 0;
 }
 
-int perfring__symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file)
+bool perfring__symbols_is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
 {
-	struct stat status;
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+
+	if (!file->id_size)
+		return perfring__os_identity_is(&file->identity, fd);
+	return perfring__elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
+	       !memcmp(id, file->id, file->id_size);
+}
+
+int perfring__symbols_open_again(struct perfring_symbols *symbols, const struct perfring_symbols_file *file)
+{
+	int error = -ENOENT;
 
 	if (!strcmp(file->path, "[vdso]"))
 		return perfring_vdso_open();
@@ -86,13 +95,14 @@ int perfring__symbols_open_again(const struct perfring_symbols *symbols, const s
 		int fd = i ? perfring__places_open_path(&symbols->places, file->path)
 			   : perfring__os_object_open(file->pid, file->path);
 
-		if (fd < 0)
-			continue;
-		if (!fstat(fd, &status) && perfring__os_identity_is(&file->identity, &status))
+		if (fd >= 0 && perfring__symbols_is_its(symbols, file, fd))
 			return fd;
-		close(fd);
+		if (error != -ESTALE)
+			error = fd < 0 ? fd : -ESTALE;
+		if (fd >= 0)
+			close(fd);
 	}
-	return -ESTALE;
+	return error;
 }
 
 /* places: of the process whose file it is.  Returns 0 or -ENOMEM: then it is read again the next time. */

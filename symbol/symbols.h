@@ -29,7 +29,7 @@ struct perfring_shown_place {
 	const char *text;
 };
 
-/* A file, by device and inode: several paths may lead to it. */
+/* A file, by its identity: several paths may lead to it. */
 struct perfring_symbols_file {
 	struct perfring_symbols_file *next; /* in the same place of the table */
 	struct perfring_os_identity identity;
@@ -104,7 +104,7 @@ bool perfring__symbols_is_other(const struct perfring_symbols_file *file, const 
 
 /* The unwind tables of an object, which are read when they are first asked for; NULL: it has none, or cannot be read.  Returns 0 or
  * -ENOMEM: then they are read again the next time.  Valid until: perfring_symbols_close. */
-int perfring__symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
+int perfring__symbols_unwind(struct perfring_symbols *symbols, struct perfring_symbol_object *object,
 			     struct perfring_unwind **unwind);
 
 /* The difference between an address in the mapping [start, end), which has the object's file from pgoff on, and the address in the
@@ -116,8 +116,14 @@ uint64_t perfring__symbols_bias(const struct perfring_symbol_object *object, uin
 int perfring__symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
 			      struct perfring_symbol_object **object);
 
-/* Opens a file that was read before; not if its path leads to another file by now.  Returns a descriptor or -errno. */
-int perfring__symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
+/* Whether a descriptor's file is the one that was read: by its build id; where there is none, by its identity. */
+bool perfring__symbols_is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd);
+
+/* Opens a file that was read before.  Returns a descriptor or -errno; -ESTALE: its path leads to another file by now. */
+int perfring__symbols_open_again(struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
+
+/* Notes why some of the object's facts are missing: the next perfring_symbols_get returns 1. */
+void perfring__symbols_lose(struct perfring_symbol_object *object, int error);
 
 /* Reads all symbols of the running kernel, of which those of the text were known; object->why and object->error if they cannot be read. */
 void perfring__symbols_read_beyond(struct perfring_symbol_object *object);

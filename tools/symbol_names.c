@@ -27,9 +27,9 @@ struct tool_symbols {
 	bool is_truncated; /* the last chain */
 	const char *kallsyms, *vmlinux;
 	bool is_kernel_told;
-	bool is_unread; /* an object that could not be read was complained of */
-	bool is_partly; /* so was one of which something could not, or its debug file */
-	bool is_packed; /* so was one whose debug file is packed by what this build does not have */
+	bool is_unread;    /* an object that could not be read was complained of */
+	bool is_partly;    /* so was one of which something could not, or its debug file */
+	bool is_packed;    /* so was one whose debug file is packed by what this build does not have */
 	bool is_code_told; /* so was a file of code that a process made */
 	bool is_verbose;
 	bool is_mangled, saw_mangled;
@@ -63,8 +63,13 @@ static void complain_partly(struct tool_symbols *symbols, const char *name, cons
 	if (symbols->is_partly)
 		return;
 	symbols->is_partly = true;
-	tool_complain("%s: %s: not all symbols of %s are known", state->error_path ? state->error_path : name,
-		      strerror(-state->error), name);
+	if (state->error == -ESTALE)
+		tool_complain(
+			"%s: it was written anew after its symbols were read: lines and callers in it are missing",
+			name);
+	else
+		tool_complain("%s: %s: not all symbols of %s are known", state->error_path ? state->error_path : name,
+			      strerror(-state->error), name);
 }
 
 /* Reports the first object that exceeds a bound. */
@@ -204,7 +209,8 @@ static void complain_code(struct tool_symbols *symbols, const struct perfring_na
 		tell_code(symbols, report->path, "no jitdump file, or damaged");
 		break;
 	case -EOPNOTSUPP:
-		tell_code(symbols, report->path, "a jitdump file of another version, or with times of a processor's counter");
+		tell_code(symbols, report->path,
+			  "a jitdump file of another version, or with times of a processor's counter");
 		break;
 	case -ETIME:
 		tell_code(symbols, report->path,
@@ -512,7 +518,8 @@ void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks)
 		tool_complain("%" PRIu64 " of %" PRIu64 " stacks end where no unwind table says who called", stuck,
 			      all);
 	if (narrow)
-		tool_complain("%" PRIu64 " of %" PRIu64 " stacks are of 32-bit processes, which are not unwound: their callers are "
+		tool_complain("%" PRIu64 " of %" PRIu64
+			      " stacks are of 32-bit processes, which are not unwound: their callers are "
 			      "those by frame pointers, if the recording has any",
 			      narrow, all);
 }
