@@ -1,9 +1,9 @@
 /* file_identity.h - whether an open file is one that was read before.
  *
  * Numbers of inodes are used again: the size, the time of the last write and, where the file system has it, the time of birth are
- * compared too; there are systems whose files all have one time of the last write.  The time of the last change is not compared:
+ * compared too; the files of some systems (Nix, OSTree) all have one time of the last write.  The time of the last change is not compared:
  * one more hard link changes it and no byte of the file, and perf record links the objects that it saw into its cache of build ids.
- * Not seen is a write after which size and time are as before.
+ * A write that leaves size and times as they were is not seen.
  *
  * Any thread.
  */

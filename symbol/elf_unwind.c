@@ -92,10 +92,12 @@ int perfring__symbols_unwind(struct perfring_symbols *symbols, struct perfring_s
 		return 0;
 	if (!file->has_unwind) {
 		fd = perfring__symbols_open_again(symbols, file);
-		if (fd < 0) {
-			perfring__symbols_lose(object, fd);
-			return 0;
+		if (fd == -ESTALE && object->why == PERFRING_SYMBOL_KNOWN && !object->error) {
+			object->error = fd;
+			object->is_news = true;
 		}
+		if (fd < 0)
+			return fd == -ENOMEM ? fd : 0;
 		error = perfring__elf_unwind_read(&file->unwind, fd, &symbols->bytes_left);
 		close(fd);
 		if (error)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "demangle.h"
 #include "limits.h"
@@ -65,7 +64,7 @@ static void let_go_all(struct perfring_symbols *symbols)
 static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
 {
 	return (file->symbols.debug_path && perfring__os_identity_is(&file->symbols.debug_file, fd)) ||
-	       perfring__symbols_is_its(symbols, file, fd);
+	       perfring__symbols_is_its(symbols, file, fd) > 0;
 }
 
 /* Opens the DWARF of a descriptor's file, if it is the object's, else closes it.  Returns 0 or -errno, and of -E2BIG why. */
@@ -100,14 +99,6 @@ static void exceed(struct perfring_symbol_object *object, const char *what)
 	object->is_news = true;
 }
 
-void perfring__symbols_lose(struct perfring_symbol_object *object, int error)
-{
-	if (object->error)
-		return;
-	object->error = error;
-	object->is_news = true;
-}
-
 static int open_lines(struct perfring_symbol_object *object)
 {
 	struct perfring_symbols *symbols = object->symbols;
@@ -115,7 +106,7 @@ static int open_lines(struct perfring_symbol_object *object)
 	struct perfring_places places = symbols->places;
 	const char *exceeded = NULL;
 	char path[PATH_MAX];
-	int error = -ENODATA, fd = -ENOENT;
+	int error = -ENODATA;
 
 	places.pid = file->pid;
 	if (symbols->lines_bytes > PERFRING_LIMIT_OPEN)
@@ -127,10 +118,8 @@ static int open_lines(struct perfring_symbol_object *object)
 			error = take_lines(symbols, file, perfring__os_object_open(0, file->symbols.debug_path),
 					   &exceeded);
 	}
-	if (is_open_to_others(error)) {
-		fd = perfring__symbols_open_again(symbols, file);
-		error = take_lines(symbols, file, fd, &exceeded);
-	}
+	if (is_open_to_others(error))
+		error = take_lines(symbols, file, perfring__symbols_open_again(symbols, file), &exceeded);
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && is_open_to_others(error); place++)
 		error = take_lines(symbols, file,
 				   perfring__places_open_build(&symbols->places, PERFRING_PLACE_DEBUG_FILE, file->id,
@@ -138,8 +127,6 @@ static int open_lines(struct perfring_symbol_object *object)
 				   &exceeded);
 	if (error)
 		exceed(object, exceeded);
-	if (error && fd == -ESTALE)
-		perfring__symbols_lose(object, fd);
 	file->has_no_lines = error && error != -ENOMEM;
 	return error;
 }

@@ -3,7 +3,7 @@
  * The functions of symbol.h but for frames.c and kernel.c.  An object is one that a caller asked for, a file what was read:
  * several objects may be one file.  Both live until perfring_symbols_close.  One thread.
  *
- *     object (path, build id; without one, recorded inode) --> file (device, inode) --> table of symbols
+ *     object (path, build id; without one, recorded inode) --> file (its identity) --> table of symbols
  *
  * The file that the path leads to here is tried first; then, if they are the recorded build, the one that the process sees, and
  * those of the build id in places.h.
@@ -75,14 +75,15 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_sy
 	return 0;
 }
 
-bool perfring__symbols_is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
+int perfring__symbols_is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
 {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	int size;
 
 	if (!file->id_size)
 		return perfring__os_identity_is(&file->identity, fd);
-	return perfring__elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
-	       !memcmp(id, file->id, file->id_size);
+	size = perfring__elf_build_id(fd, &symbols->bytes_left, id);
+	return size < 0 ? size : size == (int)file->id_size && !memcmp(id, file->id, file->id_size);
 }
 
 int perfring__symbols_open_again(struct perfring_symbols *symbols, const struct perfring_symbols_file *file)
@@ -92,15 +93,18 @@ int perfring__symbols_open_again(struct perfring_symbols *symbols, const struct 
 	if (!strcmp(file->path, "[vdso]"))
 		return perfring_vdso_open();
 	for (int i = 0; i < 2; i++) {
-		int fd = i ? perfring__places_open_path(&symbols->places, file->path)
-			   : perfring__os_object_open(file->pid, file->path);
+		/* where it was read, then here: the process may have ended, and a file of a build id is not below --symfs */
+		int fd = i               ? perfring__os_object_open(0, file->path)
+			 : file->pid > 0 ? perfring__os_object_open_as(file->pid, file->path)
+					 : perfring__places_open_path(&symbols->places, file->path);
+		int ret = fd < 0 ? fd : perfring__symbols_is_its(symbols, file, fd);
 
-		if (fd >= 0 && perfring__symbols_is_its(symbols, file, fd))
+		if (ret > 0)
 			return fd;
-		if (error != -ESTALE)
-			error = fd < 0 ? fd : -ESTALE;
 		if (fd >= 0)
 			close(fd);
+		if (!i)
+			error = ret < 0 ? ret : -ESTALE;
 	}
 	return error;
 }

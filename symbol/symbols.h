@@ -116,14 +116,12 @@ uint64_t perfring__symbols_bias(const struct perfring_symbol_object *object, uin
 int perfring__symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
 			      struct perfring_symbol_object **object);
 
-/* Whether a descriptor's file is the one that was read: by its build id; where there is none, by its identity. */
-bool perfring__symbols_is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd);
+/* Whether a descriptor's file is the one that was read: by its build id; where there is none, by its identity.  Returns 1, 0 or
+ * -errno. */
+int perfring__symbols_is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd);
 
-/* Opens a file that was read before.  Returns a descriptor or -errno; -ESTALE: its path leads to another file by now. */
+/* Opens a file that was read before.  Returns a descriptor or -errno; -ESTALE: where it was read there is another file by now. */
 int perfring__symbols_open_again(struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
-
-/* Notes why some of the object's facts are missing: the next perfring_symbols_get returns 1. */
-void perfring__symbols_lose(struct perfring_symbol_object *object, int error);
 
 /* Reads all symbols of the running kernel, of which those of the text were known; object->why and object->error if they cannot be read. */
 void perfring__symbols_read_beyond(struct perfring_symbol_object *object);

@@ -63,10 +63,9 @@ static void complain_partly(struct tool_symbols *symbols, const char *name, cons
 	if (symbols->is_partly)
 		return;
 	symbols->is_partly = true;
-	if (state->error == -ESTALE)
-		tool_complain(
-			"%s: it was written anew after its symbols were read: lines and callers in it are missing",
-			name);
+	if (state->error == -ESTALE && !state->error_path)
+		tool_complain("%s: the file was replaced or written after its symbols were read: call chains end in it",
+			      name);
 	else
 		tool_complain("%s: %s: not all symbols of %s are known", state->error_path ? state->error_path : name,
 			      strerror(-state->error), name);

@@ -72,7 +72,9 @@ struct perfring_symbol {
 /* What is known of an object.  Texts are valid until the next perfring_symbols_get of it. */
 struct perfring_symbol_state {
 	enum perfring_symbol_why why;
-	int error; /* why not all of it, or of its debug file, was read: -errno; 0: all was; -ESTALE: it was written anew */
+	/* Why not all of it, or of its debug file, was read: -errno; 0: all was; -ESTALE: its unwind tables were not, for another file
+	 * is there by now, or it was written. */
+	int error;
 	const char *error_path; /* which file; NULL: the object */
 	const char *exceeded;   /* the first bound that was exceeded, "512 MiB to read from one object"; NULL: none */
 	const char *path;       /* the file that was read; NULL: none */
