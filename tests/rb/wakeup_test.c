@@ -741,6 +741,7 @@ struct late {
 	struct sleeper *sleeper;
 	int64_t delay;
 	int signal;
+	unsigned sent; /* signals */
 	bool returned;
 };
 
@@ -758,7 +759,9 @@ static void *act_late(void *data)
 	/* armed is said before the sleep, which a signal between them does not end */
 	while (late->signal && !__atomic_load_n(&late->returned, __ATOMIC_ACQUIRE)) {
 		pthread_kill(late->sleeping, late->signal);
-		usleep((useconds_t)late->delay);
+		late->sent++;
+		for (int n = 0; n < 50 && !__atomic_load_n(&late->returned, __ATOMIC_ACQUIRE); n++)
+			usleep((useconds_t)late->delay);
 	}
 	return NULL;
 }
@@ -783,6 +786,7 @@ Test(wakeup, woken_and_interrupted)
 		cr_assert_eq(perfring_wakeup_wait(&sleeper.ring, 0, -1), interrupt ? -EINTR : 1);
 		__atomic_store_n(&late.returned, true, __ATOMIC_RELEASE);
 		pthread_join(late.thread, NULL);
+		cr_assert_leq(late.sent, 2, "one before the sleep");
 		cr_assert_eq(perfring_ring_state_of(sleeper.ring.page)->armed, 0);
 		cr_assert_eq(perfring_wakeup_poll(&sleeper.ring), 0);
 		cr_assert_eq(perfring_wakeup_wait(&sleeper.ring, sleeper.ring.page->data_head, 10 * millisecond), 0);

@@ -315,7 +315,7 @@ static void remove_folder(void)
  * (perf record makes one of each object, for its cache); another file in its place is of the same build if its build id says so. */
 Test(stacks, of_an_object_that_is_opened_again)
 {
-	static const char *const options[] = {"", "-Wl,--build-id=none"};
+	static const char *const options[] = {"-Wl,--build-id", "-Wl,--build-id=none"};
 
 	for (unsigned i = 0; i < 4; i++) {
 		bool is_replaced = i & 1, is_lost = i == 3;

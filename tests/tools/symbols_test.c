@@ -319,6 +319,13 @@ Test(symbols, no_server_is_asked)
 
 /* ---- what takes long ---- */
 
+static bool has_ended(pid_t child)
+{
+	siginfo_t ended = {0};
+
+	return waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid;
+}
+
 /* Whether a process has an open file whose path ends so. */
 static bool has_open(pid_t pid, const char *end)
 {
@@ -360,7 +367,7 @@ Test(symbols, interrupted)
 		execl(tool, tool, "report", data, NULL);
 		_exit(127);
 	}
-	for (unsigned n = 0; n < 20000 && !has_open(child, "/object.debug"); n++)
+	for (unsigned n = 0; n < 20000 && !has_ended(child) && !has_open(child, "/object.debug"); n++)
 		usleep(500);
 	kill(child, SIGINT);
 	cr_assert_eq(waitpid(child, &status, 0), child);
