@@ -1,8 +1,10 @@
 /* file_identity.c - whether an open file is one that was read before. */
 #include "file_identity.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 int perfring__os_identity_of(int fd, struct perfring_os_identity *identity)
@@ -24,26 +26,10 @@ int perfring__os_identity_of(int fd, struct perfring_os_identity *identity)
 	return 0;
 }
 
-static int compare(uint64_t one, uint64_t other)
-{
-	return one < other ? -1 : one > other;
-}
-
 int perfring__os_identity_compare(const struct perfring_os_identity *one, const struct perfring_os_identity *other)
 {
-	int order = compare(one->inode, other->inode);
-
-	if (!order)
-		order = compare(one->device, other->device);
-	if (!order)
-		order = compare(one->size, other->size);
-	if (!order)
-		order = compare((uint64_t)one->written_s, (uint64_t)other->written_s);
-	if (!order)
-		order = compare(one->written_ns, other->written_ns);
-	if (!order)
-		order = compare((uint64_t)one->born_s, (uint64_t)other->born_s);
-	return order ? order : compare(one->born_ns, other->born_ns);
+	static_assert(sizeof(*one) == 5 * sizeof(uint64_t) + 2 * sizeof(uint32_t), "no bytes between the members");
+	return memcmp(one, other, sizeof(*one));
 }
 
 bool perfring__os_identity_is(const struct perfring_os_identity *identity, int fd)

@@ -422,8 +422,7 @@ int perfring__symbols_look_up(struct perfring_symbols *symbols, const struct per
 		wanted.build_id = build->id;
 		wanted.build_id_size = build->id_size;
 	}
-	if (wanted.build_id_size || wanted.path[0] != '/' || symbols->symfs ||
-	    symbols->flags & PERFRING_SYMBOLS_ELSEWHERE)
+	if (wanted.build_id_size || wanted.path[0] != '/' || symbols->symfs || symbols->flags & PERFRING_SYMBOLS_ELSEWHERE)
 		wanted.ino = 0;
 	if (!wanted.ino || wanted.ino_generation == 1) /* perf inject writes 1 */
 		wanted.ino_generation = 0;
@@ -570,7 +569,8 @@ uint32_t perfring_symbols_flags_for(const struct perfring_file *file)
 int perfring_symbols_open(struct perfring_symbols **result, const struct perfring_symbols_options *options)
 {
 	static const uint32_t known = PERFRING_SYMBOLS_MANGLED | PERFRING_SYMBOLS_NO_CACHES | PERFRING_SYMBOLS_SERVERS |
-				      PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_NAMELESS | PERFRING_SYMBOLS_ELSEWHERE;
+				      PERFRING_SYMBOLS_FOREIGN | PERFRING_SYMBOLS_NAMELESS |
+				      PERFRING_SYMBOLS_ELSEWHERE;
 	static const struct perfring_symbols_options none = {.flags = 0};
 	struct perfring_symbols *symbols;
 	int error;

@@ -27,9 +27,9 @@ struct tool_symbols {
 	bool is_truncated; /* the last chain */
 	const char *kallsyms, *vmlinux;
 	bool is_kernel_told;
-	bool is_unread;    /* an object that could not be read was complained of */
-	bool is_partly;    /* so was one of which something could not, or its debug file */
-	bool is_packed;    /* so was one whose debug file is packed by what this build does not have */
+	bool is_unread; /* an object that could not be read was complained of */
+	bool is_partly; /* so was one of which something could not, or its debug file */
+	bool is_packed; /* so was one whose debug file is packed by what this build does not have */
 	bool is_code_told; /* so was a file of code that a process made */
 	bool is_verbose;
 	bool is_mangled, saw_mangled;
@@ -208,8 +208,7 @@ static void complain_code(struct tool_symbols *symbols, const struct perfring_na
 		tell_code(symbols, report->path, "no jitdump file, or damaged");
 		break;
 	case -EOPNOTSUPP:
-		tell_code(symbols, report->path,
-			  "a jitdump file of another version, or with times of a processor's counter");
+		tell_code(symbols, report->path, "a jitdump file of another version, or with times of a processor's counter");
 		break;
 	case -ETIME:
 		tell_code(symbols, report->path,
@@ -517,8 +516,7 @@ void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks)
 		tool_complain("%" PRIu64 " of %" PRIu64 " stacks end where no unwind table says who called", stuck,
 			      all);
 	if (narrow)
-		tool_complain("%" PRIu64 " of %" PRIu64
-			      " stacks are of 32-bit processes, which are not unwound: their callers are "
+		tool_complain("%" PRIu64 " of %" PRIu64 " stacks are of 32-bit processes, which are not unwound: their callers are "
 			      "those by frame pointers, if the recording has any",
 			      narrow, all);
 }

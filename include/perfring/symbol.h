@@ -52,8 +52,8 @@ struct perfring_symbol_file {
 	const char *path;        /* "[vdso]": this process's own vdso */
 	const uint8_t *build_id; /* of what was recorded, at most PERFRING_BUILD_ID_SIZE bytes */
 	uint32_t build_id_size;  /* 0: not known */
-	int32_t pid; /* where the path leads to another build or inode here: as this process sees it; 0: nowhere else */
-	uint64_t ino;            /* of what was recorded, as MMAP2 has it; 0: not known: any file of that path serves */
+	int32_t pid;  /* where the path leads to another build or inode here: as this process sees it; 0: nowhere else */
+	uint64_t ino; /* of what was recorded, as MMAP2 has it; 0: not known: any file of that path serves */
 	uint64_t ino_generation; /* as MMAP2 has it; 0, and 1, which perf inject writes of all: not known */
 	uint64_t reserved[2];
 };

@@ -424,8 +424,8 @@ Test(soft_kernel, cpu_clock)
 	kernel_sum = periods_of(&ring);
 	soft_sum = soft_sum_of(ours);
 	/* The kernel's counts what others took from the thread unseen: interrupts, and the machine's host. */
-	cr_assert(kernel_count + soft_count / 50 + 2000000 >= soft_count && kernel_count <= ended - begun + 2000000,
-		  "%lu %lu", kernel_count, soft_count);
+	cr_assert(kernel_count + soft_count / 50 + 2000000 >= soft_count && kernel_count <= ended - begun + 2000000, "%lu %lu",
+		  kernel_count, soft_count);
 	cr_assert(soft_sum <= soft_count && is_near(soft_sum, soft_count, 30000000), "%lu %lu", soft_sum, soft_count);
 	cr_assert(kernel_sum <= kernel_count + 2000000 && kernel_sum >= kernel_count / 2, "%lu %lu", kernel_sum,
 		  kernel_count);
