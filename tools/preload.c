@@ -112,9 +112,10 @@ static struct {
 	dev_t file_device;
 	ino_t file_inode;
 	bool has_drainer;
+	bool is_joined; /* a thread waits for the drainer's end */
 	pthread_t drainer;
 	pid_t drainer_tid;
-	pthread_cond_t over;
+	pthread_cond_t over; /* the drainer's end is asked for, or has come */
 	bool is_over;
 	uint32_t is_ended; /* by the first thread that ends the process */
 	struct perfring_session *session;
@@ -136,6 +137,12 @@ static bool is_on(void)
 {
 	/* partner: the release in begin */
 	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON && self.pid == getpid();
+}
+
+/* Also where sampling is off and not yet put away: at a stop, while the process ends.  In none that was not asked to sample: its pid is 0. */
+static bool is_begun(void)
+{
+	return PERFRING_LOAD_ACQUIRE(&self.stage) >= OFF && self.pid == getpid();
 }
 
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
@@ -600,19 +607,27 @@ static int start_drainer(void)
 	return ret;
 }
 
-/* Of threads that come here at once, one joins it. */
+/* Takes self.lock.  Of threads that come here at once one joins the drainer, and the others wait for that: afterwards it makes no system
+ * call that a filter could kill it for.  Where it comes here itself, in a handler of the program's that ends the process, it lives on. */
 static void end_drainer(void)
 {
-	bool is_first;
-
 	pthread_mutex_lock(&self.lock);
-	is_first = self.has_drainer;
-	self.has_drainer = false;
-	self.is_over = true;
-	pthread_cond_signal(&self.over);
-	pthread_mutex_unlock(&self.lock);
-	if (is_first)
+	while (self.has_drainer && !pthread_equal(self.drainer, pthread_self())) {
+		if (!self.is_over) {
+			self.is_over = true;
+			pthread_cond_broadcast(&self.over);
+		}
+		if (self.is_joined) {
+			pthread_cond_wait(&self.over, &self.lock);
+			continue;
+		}
+		self.is_joined = true;
+		pthread_mutex_unlock(&self.lock);
 		pthread_join(self.drainer, NULL);
+		pthread_mutex_lock(&self.lock);
+		self.is_joined = self.has_drainer = false;
+		pthread_cond_broadcast(&self.over);
+	}
 }
 
 static bool begin_with_file(bool is_child)
@@ -678,8 +693,7 @@ static void finish_file(void)
 {
 	struct tool_held held = tool_hold();
 
-	end_drainer();
-	pthread_mutex_lock(&self.lock); /* threads may still join */
+	end_drainer(); /* takes the lock: threads may still join */
 	if (self.session)
 		finish_session();
 	pthread_mutex_unlock(&self.lock);
@@ -726,7 +740,7 @@ static void begin_again(void)
 	self.lock = UNLOCKED;
 	self.over = NEVER;
 	self.stage = TRYING;
-	self.drains = self.has_drainer = false;
+	self.drains = self.has_drainer = self.is_joined = false;
 	self.is_ended = 0;
 	leave_recorder();
 	close_event();
@@ -955,23 +969,24 @@ WRAPS int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 }
 
 /* The process is about to forbid itself what sampling does: doing it then kills.  So sampling ends first: timers are
- * deleted, and what was raised is passed on. */
+ * deleted, and what was raised is passed on.  Of threads that come here at once none goes on before that, nor one that comes while
+ * another ends the process: its own leaving is a record, which has a time. */
 static void confine(const char *why)
 {
 	struct tool_held held;
 	char text[96];
 	int saved = errno;
 
-	if (!is_on())
+	if (!is_begun())
 		return;
 	held = tool_hold();
+	pthread_mutex_lock(&self.lock);
 	if (self.drains) {
-		pthread_mutex_lock(&self.lock);
 		stop_event();
 		pthread_mutex_unlock(&self.lock);
 		finish_file();
+		pthread_mutex_lock(&self.lock);
 	}
-	pthread_mutex_lock(&self.lock);
 	PERFRING_STORE(&self.stage, OFF);
 	self.drains = false;
 	self.confined = true;
@@ -994,7 +1009,7 @@ static void before_seccomp(unsigned long operation, unsigned long flags, const v
 
 	if (operation == SECCOMP_SET_MODE_STRICT && !flags && !filter)
 		confine("it has entered seccomp's strict mode");
-	if (operation != SECCOMP_SET_MODE_FILTER || !is_on())
+	if (operation != SECCOMP_SET_MODE_FILTER || !is_begun())
 		return;
 	verdict = tool_filter_judge(filter);
 	if (verdict < (self.drains ? TOOL_FILTER_DRAINS : TOOL_FILTER_TICKS))
@@ -1115,6 +1130,7 @@ static bool leave_alone(struct tool_held *held)
 	}
 	*held = tool_hold();
 	end_drainer();
+	pthread_mutex_unlock(&self.lock);
 	/* After the join the kernel still counts the thread for a moment. */
 	for (int i = 0; i < TURNS && !real_syscall(SYS_tgkill, self.pid, self.drainer_tid, 0); i++)
 		sched_yield();
@@ -1123,14 +1139,16 @@ static bool leave_alone(struct tool_held *held)
 
 static void come_back(struct tool_held *held)
 {
-	int saved = errno, ret = start_drainer();
+	int saved = errno, ret = 0;
 
+	pthread_mutex_lock(&self.lock);
+	if (self.session) /* another thread may have finished FILE meanwhile */
+		ret = start_drainer();
 	if (ret) { /* threads of a new process namespace's maker: the kernel makes none */
 		complain("ends here", ret);
-		pthread_mutex_lock(&self.lock);
 		stop_event();
-		pthread_mutex_unlock(&self.lock);
 	}
+	pthread_mutex_unlock(&self.lock);
 	tool_give(held);
 	errno = saved;
 }
