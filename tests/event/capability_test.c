@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <perfring/event.h>
 #include "watch.h"
@@ -45,6 +46,18 @@ static uint64_t count_of(int fd)
 	return count;
 }
 
+/* A sleep whose time is over before the thread is off its CPU is no switch. */
+static void switch_away(int times)
+{
+	struct rusage before, now;
+
+	getrusage(RUSAGE_THREAD, &before);
+	do {
+		usleep(1000);
+		getrusage(RUSAGE_THREAD, &now);
+	} while (now.ru_nvcsw - before.ru_nvcsw < times);
+}
+
 /* Needs no permission: there is always one test. */
 Test(capability, names_are_known)
 {
@@ -77,8 +90,7 @@ Test(capability, kernel_side)
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES};
 	int fd = open_or_skip(&attr, -1);
 
-	for (int i = 0; i < 5; i++)
-		usleep(1000);
+	switch_away(5);
 	cr_assert_geq(count_of(fd), 5);
 }
 
@@ -119,8 +131,7 @@ Test(capability, tracepoint)
 	if (ret)
 		cr_skip_test("SKIP-ENV: tracefs: %s", strerror(-ret));
 	fd = open_or_skip(&attr, -1);
-	for (int i = 0; i < 5; i++)
-		usleep(1000);
+	switch_away(5);
 	cr_assert_geq(count_of(fd), 5);
 }
 

@@ -683,13 +683,13 @@ Test(kernel_record, throttling)
 			for (slept = now(); now() < slept + 1000000;)
 				;
 			usleep(50);
-			run.ended = now();
 			while ((record = next_of(&run))) {
 				if (record->type == PERF_RECORD_SAMPLE) {
 					decode_sample(&run, record, &sample);
 					cr_assert_eq(sample.tid, thread_id());
 					continue;
 				}
+				run.ended = now(); /* records may come while they are read */
 				decode_record(&run, record, &is);
 				trailer_is(&run, &is, (uint32_t)getpid(), thread_id(), true);
 				if (is.type == PERF_RECORD_LOST)

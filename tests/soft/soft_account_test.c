@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -215,56 +216,76 @@ Test(soft_account, pages_that_a_system_call_fills_are_in_the_account_alone)
 /* ---- of another thread ---- */
 
 struct other {
-	uint32_t tid, order; /* 1: live; 2: end */
+	uint32_t tid, has_lived;
+	int orders[2]; /* a byte each: live, end */
 };
 
 static void *live_when_told(void *of)
 {
 	struct other *other = of;
+	char order;
 
 	if (perfring_soft_join())
 		return of;
 	PERFRING_STORE_RELEASE(&other->tid, (uint32_t)syscall(SYS_gettid));
-	while (PERFRING_LOAD_ACQUIRE(&other->order) != 1)
-		usleep(1000);
+	if (read(other->orders[0], &order, 1) != 1)
+		return of;
 	live();
-	PERFRING_STORE_RELEASE(&other->order, 0);
-	while (PERFRING_LOAD_ACQUIRE(&other->order) != 2)
+	PERFRING_STORE_RELEASE(&other->has_lived, 1);
+	return read(other->orders[0], &order, 1) == 1 ? NULL : of;
+}
+
+/* A thread that sets `sign` before it blocks: its counts stand still from then on. */
+static void wait_until_blocked(const struct other *other, const uint32_t *sign)
+{
+	char path[64], state = 0;
+
+	while (!PERFRING_LOAD_ACQUIRE(sign))
 		usleep(1000);
-	return NULL;
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", other->tid);
+	for (unsigned left = 20000; left && state != 'S'; left--) {
+		FILE *file = fopen(path, "r");
+
+		cr_assert_not_null(file, "%s: %s", path, strerror(errno));
+		cr_assert_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+		fclose(file);
+		usleep(500);
+	}
+	cr_assert_eq(state, 'S');
 }
 
 /* By /proc, while it lives, and by its own account, when it has left. */
 Test(soft_account, as_the_kernels_events_of_another_thread)
 {
-	struct other other = {0, 0};
+	struct other other = {0, 0, {-1, -1}};
 	struct perfring_soft_event *events[KINDS];
 	uint64_t kernels[KINDS], ours[KINDS];
 	pthread_t thread;
 	int fds[KINDS];
 	void *failed;
 
+	cr_assert_eq(pipe(other.orders), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, live_when_told, &other), 0);
-	while (!PERFRING_LOAD_ACQUIRE(&other.tid))
-		usleep(1000);
+	wait_until_blocked(&other, &other.tid);
 	open_kernels(fds, (pid_t)other.tid);
 	for (unsigned i = 0; i < KINDS; i++) {
 		struct perf_event_attr attr = attr_of_task(i);
 
 		cr_assert_eq(perfring_soft_open_on(&events[i], &attr, other.tid, NULL), 0);
 	}
-	PERFRING_STORE_RELEASE(&other.order, 1);
-	while (PERFRING_LOAD_ACQUIRE(&other.order))
-		usleep(1000);
+	cr_assert_eq(write(other.orders[1], "", 1), 1);
+	wait_until_blocked(&other, &other.has_lived);
 	for (unsigned i = 0; i < KINDS; i++) {
 		ours[i] = value(events[i]);
 		kernels[i] = read_kernels(fds[i]);
 	}
 	compare(kernels, ours);
 	cr_assert_geq(ours[FAULTS], PAGES);
-	PERFRING_STORE_RELEASE(&other.order, 2);
+	cr_assert_eq(write(other.orders[1], "", 1), 1);
 	pthread_join(thread, &failed);
 	cr_assert_null(failed);
+	close(other.orders[0]);
+	close(other.orders[1]);
 	for (unsigned i = 0; i < KINDS; i++) {
 		ours[i] = value(events[i]);
 		kernels[i] = read_kernels(fds[i]);
