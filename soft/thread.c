@@ -70,14 +70,14 @@ void perfring__soft_switch_give(const sigset_t *signals)
 
 /* ---- numbers ---- */
 
-/* Above the kernel's ids, which count from 1, and unlike another process's: one file may have samples of all. */
-static void ids_begin(void)
-{
-	PERFRING_STORE(&last_id, UINT64_C(1) << 62 | (uint64_t)getpid() << 40);
-}
-
+/* Above the kernel's ids, which count from 1, and unlike another process's: one file may have samples of all.  The pid is asked for with
+ * the first one: a fork's child may have a seccomp filter that kills for it.  Of threads that ask at once one stores. */
 uint64_t perfring__soft_next_id(void)
 {
+	uint64_t none = 0;
+
+	if (PERFRING_UNLIKELY(!PERFRING_LOAD(&last_id)))
+		PERFRING_COMPARE_EXCHANGE(&last_id, &none, UINT64_C(1) << 62 | (uint64_t)getpid() << 40);
 	return PERFRING_ADD(&last_id, 1) + 1;
 }
 
@@ -244,7 +244,7 @@ static void after_fork_in_child(void)
 	perfring__soft_events = NULL;
 	perfring__soft_stacks_forget();
 	perfring__soft_threads = NULL;
-	ids_begin();
+	PERFRING_STORE(&last_id, 0);
 	perfring__soft_lock_give(); /* likewise */
 }
 
@@ -278,7 +278,6 @@ void perfring_soft_fork_hooks(bool wanted)
 
 static void prepare(void)
 {
-	ids_begin();
 	perfring__soft_grace_prepare();
 	prepared = -pthread_key_create(&key, leave);
 	if (!prepared)

@@ -94,6 +94,7 @@ static struct {
 	uint32_t stale; /* something may be mapped that is not written yet */
 	bool by_tables; /* of the events' call chains: tables are read again after a dlopen */
 	bool confined;  /* a system call of ours may kill the process: children of forks take no part either */
+	uint32_t is_away; /* and all that would make one has been put away */
 	pid_t pid;      /* a child of vfork or a bare clone has another one: nothing is done in it */
 	struct perfring_soft_event *event;
 	struct perfring_soft_event *waits; /* offcpu-time, in the other's rings; NULL: not asked for */
@@ -112,8 +113,8 @@ static struct {
 	dev_t file_device;
 	ino_t file_inode;
 	bool has_drainer;
-	bool is_joined; /* a thread waits for the drainer's end */
-	pthread_t drainer;
+	bool is_joined; /* `joiner` waits for the drainer's end */
+	pthread_t drainer, joiner;
 	pid_t drainer_tid;
 	pthread_cond_t over; /* the drainer's end is asked for, or has come */
 	bool is_over;
@@ -139,10 +140,12 @@ static bool is_on(void)
 	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON && self.pid == getpid();
 }
 
-/* Also where sampling is off and not yet put away: at a stop, while the process ends.  In none that was not asked to sample: its pid is 0. */
+/* Also where sampling is off and not yet put away: at a stop, while the process ends.  No system call is made where it is put away, or was
+ * never asked for (pid is 0): another filter may kill for it. */
 static bool is_begun(void)
 {
-	return PERFRING_LOAD_ACQUIRE(&self.stage) >= OFF && self.pid == getpid();
+	/* partner of is_away: the release in confine */
+	return PERFRING_LOAD_ACQUIRE(&self.stage) >= OFF && self.pid && !PERFRING_LOAD_ACQUIRE(&self.is_away) && self.pid == getpid();
 }
 
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
@@ -607,21 +610,30 @@ static int start_drainer(void)
 	return ret;
 }
 
-/* Takes self.lock.  Of threads that come here at once one joins the drainer, and the others wait for that: afterwards it makes no system
- * call that a filter could kill it for.  Where it comes here itself, in a handler of the program's that ends the process, it lives on. */
-static void end_drainer(void)
+/* Takes self.lock.  Of threads that come here at once one joins the drainer, and the others wait for that, at most until `until` where
+ * there is one: afterwards it makes no system call that a filter could kill it for.  A handler of the program's that ends the process may
+ * come here in the drainer, or in who joins it: neither waits for itself.  From is_over on the drainer touches neither rings nor file. */
+static void end_drainer(const struct timespec *until)
 {
+	pthread_t own = pthread_self();
+
 	pthread_mutex_lock(&self.lock);
-	while (self.has_drainer && !pthread_equal(self.drainer, pthread_self())) {
+	while (self.has_drainer && !pthread_equal(self.drainer, own)) {
 		if (!self.is_over) {
 			self.is_over = true;
 			pthread_cond_broadcast(&self.over);
 		}
 		if (self.is_joined) {
-			pthread_cond_wait(&self.over, &self.lock);
+			if (pthread_equal(self.joiner, own))
+				break;
+			if (!until)
+				pthread_cond_wait(&self.over, &self.lock);
+			else if (pthread_cond_timedwait(&self.over, &self.lock, until))
+				break;
 			continue;
 		}
 		self.is_joined = true;
+		self.joiner = own;
 		pthread_mutex_unlock(&self.lock);
 		pthread_join(self.drainer, NULL);
 		pthread_mutex_lock(&self.lock);
@@ -689,11 +701,11 @@ static void finish_session(void)
 }
 
 /* By the thread that ends the process, and by one that is about to forbid what it does: a second one finds it finished. */
-static void finish_file(void)
+static void finish_file(const struct timespec *until)
 {
 	struct tool_held held = tool_hold();
 
-	end_drainer(); /* takes the lock: threads may still join */
+	end_drainer(until); /* takes the lock: threads may still join */
 	if (self.session)
 		finish_session();
 	pthread_mutex_unlock(&self.lock);
@@ -819,7 +831,8 @@ static void send_last(void)
 	struct tool_held held = tool_hold();
 
 	pthread_mutex_lock(&self.lock);
-	if (send_rings() == -EAGAIN && poll(&ready, 1, LAST) > 0)
+	/* Without an event another thread has confined the process since. */
+	if (self.event && send_rings() == -EAGAIN && poll(&ready, 1, LAST) > 0)
 		send_rings();
 	pthread_mutex_unlock(&self.lock);
 	tool_give(&held);
@@ -834,7 +847,7 @@ static void __attribute__((destructor)) end(void)
 			pthread_mutex_lock(&self.lock);
 			stop_event();
 			pthread_mutex_unlock(&self.lock);
-			finish_file();
+			finish_file(NULL);
 			tool_give(&held);
 		}
 	} else if (is_on()) {
@@ -856,7 +869,7 @@ static void end_at_once(void)
 		return;
 	stop_event();
 	pthread_mutex_unlock(&self.lock);
-	finish_file();
+	finish_file(&until);
 }
 
 /* ---- the wrappers ---- */
@@ -976,27 +989,30 @@ static void confine(const char *why)
 	struct tool_held held;
 	char text[96];
 	int saved = errno;
+	bool was_on;
 
 	if (!is_begun())
 		return;
 	held = tool_hold();
 	pthread_mutex_lock(&self.lock);
+	was_on = PERFRING_LOAD(&self.stage) == ON; /* else the recorder has heard why not */
 	if (self.drains) {
 		stop_event();
 		pthread_mutex_unlock(&self.lock);
-		finish_file();
+		finish_file(NULL);
 		pthread_mutex_lock(&self.lock);
 	}
 	PERFRING_STORE(&self.stage, OFF);
 	self.drains = false;
 	self.confined = true;
-	if (self.socket >= 0 && !send_rings()) {
+	if (was_on && self.socket >= 0 && !send_rings()) {
 		snprintf(text, sizeof(text), "is no longer observed: %s", why);
 		send_message(SOFT_COMPLAINT, -1, text);
 	}
 	close_event();
 	perfring_soft_confine();
 	leave_recorder();
+	PERFRING_STORE_RELEASE(&self.is_away, 1); /* partner: is_begun */
 	pthread_mutex_unlock(&self.lock);
 	tool_give(&held);
 	errno = saved;
@@ -1121,6 +1137,7 @@ static bool leave_alone(struct tool_held *held)
 	enum {
 		TURNS = 100000
 	};
+	pid_t tid;
 
 	if (!self.has_drainer || !is_on())
 		return false;
@@ -1129,10 +1146,11 @@ static bool leave_alone(struct tool_held *held)
 		return false;
 	}
 	*held = tool_hold();
-	end_drainer();
+	end_drainer(NULL);
+	tid = self.drainer_tid;
 	pthread_mutex_unlock(&self.lock);
 	/* After the join the kernel still counts the thread for a moment. */
-	for (int i = 0; i < TURNS && !real_syscall(SYS_tgkill, self.pid, self.drainer_tid, 0); i++)
+	for (int i = 0; i < TURNS && !real_syscall(SYS_tgkill, self.pid, tid, 0); i++)
 		sched_yield();
 	return true;
 }
@@ -1142,13 +1160,14 @@ static void come_back(struct tool_held *held)
 	int saved = errno, ret = 0;
 
 	pthread_mutex_lock(&self.lock);
-	if (self.session) /* another thread may have finished FILE meanwhile */
+	/* Another thread may have finished FILE meanwhile, or have come back, too. */
+	if (self.session && !self.has_drainer)
 		ret = start_drainer();
-	if (ret) { /* threads of a new process namespace's maker: the kernel makes none */
-		complain("ends here", ret);
+	if (ret) /* threads of a new process namespace's maker: the kernel makes none */
 		stop_event();
-	}
 	pthread_mutex_unlock(&self.lock);
+	if (ret)
+		complain("ends here", ret);
 	tool_give(held);
 	errno = saved;
 }
