@@ -40,7 +40,7 @@ struct soft_thread *perfring__soft_blocks[SOFT_BLOCKS];
 
 static pthread_mutex_t the_switch = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t taken[SOFT_BLOCKS]; /* places; a bit for each, perfring__soft_lock */
-static uint64_t last_id;
+static uint64_t last_id, forks; /* forks before this process; as last_id: no number was asked for yet */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* its destructor runs at a thread's end */
@@ -71,14 +71,16 @@ void perfring__soft_switch_give(const sigset_t *signals)
 /* ---- numbers ---- */
 
 /* Above the kernel's ids, which count from 1, and unlike another process's: one file may have samples of all.  The pid is asked for with
- * the first one: a fork's child may have a seccomp filter that kills for it.  Of threads that ask at once one stores. */
+ * the first one: a fork's child may have a seccomp filter that kills for it.  Partner of the exchange: other threads', and that of a
+ * handler which forks here; its child finds another value, and takes its own pid. */
 uint64_t perfring__soft_next_id(void)
 {
-	uint64_t none = 0;
+	uint64_t id = PERFRING_LOAD(&last_id), next;
 
-	if (PERFRING_UNLIKELY(!PERFRING_LOAD(&last_id)))
-		PERFRING_COMPARE_EXCHANGE(&last_id, &none, UINT64_C(1) << 62 | (uint64_t)getpid() << 40);
-	return PERFRING_ADD(&last_id, 1) + 1;
+	do
+		next = (id >> 62 ? id : UINT64_C(1) << 62 | (uint64_t)getpid() << 40) + 1;
+	while (!PERFRING_COMPARE_EXCHANGE(&last_id, &id, next));
+	return next;
 }
 
 uint64_t perfring__soft_thread_time(const struct soft_thread *thread)
@@ -244,7 +246,7 @@ static void after_fork_in_child(void)
 	perfring__soft_events = NULL;
 	perfring__soft_stacks_forget();
 	perfring__soft_threads = NULL;
-	PERFRING_STORE(&last_id, 0);
+	PERFRING_STORE(&last_id, ++forks);
 	perfring__soft_lock_give(); /* likewise */
 }
 

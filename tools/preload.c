@@ -611,8 +611,9 @@ static int start_drainer(void)
 }
 
 /* Takes self.lock.  Of threads that come here at once one joins the drainer, and the others wait for that, at most until `until` where
- * there is one: afterwards it makes no system call that a filter could kill it for.  A handler of the program's that ends the process may
- * come here in the drainer, or in who joins it: neither waits for itself.  From is_over on the drainer touches neither rings nor file. */
+ * there is one: without it the drainer makes no system call afterwards that a filter could kill it for.  A handler of the program's that
+ * ends the process may come here in the drainer, or in who joins it: neither waits for itself.  From is_over on the drainer touches
+ * neither rings nor file. */
 static void end_drainer(const struct timespec *until)
 {
 	pthread_t own = pthread_self();
@@ -735,6 +736,9 @@ static void begin(bool is_child)
 		hooked = !pthread_atfork(NULL, NULL, begin_again);
 		at_quick_exit(end);
 	}
+	if (!good)
+		perfring_soft_confine(); /* this thread may have joined */
+	PERFRING_STORE(&self.is_away, !good);
 	PERFRING_STORE_RELEASE(&self.stage, good ? ON : OFF);
 	tool_give(&held);
 }
@@ -746,8 +750,10 @@ static void begin_again(void)
 	static const pthread_cond_t NEVER = PTHREAD_COND_INITIALIZER;
 	struct tool_held held;
 
-	if (self.confined) /* its rings and its socket are closed already */
+	if (self.confined) { /* its rings and its socket are closed, or were about to be */
+		PERFRING_STORE(&self.is_away, 1);
 		return;
+	}
 	held = tool_hold();
 	self.lock = UNLOCKED;
 	self.over = NEVER;
@@ -757,8 +763,10 @@ static void begin_again(void)
 	leave_recorder();
 	close_event();
 	close_file();
-	if (self.is_last)
+	if (self.is_last) {
+		PERFRING_STORE(&self.is_away, 1);
 		PERFRING_STORE(&self.stage, OFF);
+	}
 	tool_give(&held);
 	if (!self.is_last)
 		begin(true);
@@ -989,13 +997,11 @@ static void confine(const char *why)
 	struct tool_held held;
 	char text[96];
 	int saved = errno;
-	bool was_on;
 
 	if (!is_begun())
 		return;
 	held = tool_hold();
 	pthread_mutex_lock(&self.lock);
-	was_on = PERFRING_LOAD(&self.stage) == ON; /* else the recorder has heard why not */
 	if (self.drains) {
 		stop_event();
 		pthread_mutex_unlock(&self.lock);
@@ -1005,7 +1011,7 @@ static void confine(const char *why)
 	PERFRING_STORE(&self.stage, OFF);
 	self.drains = false;
 	self.confined = true;
-	if (was_on && self.socket >= 0 && !send_rings()) {
+	if (self.socket >= 0 && !send_rings()) {
 		snprintf(text, sizeof(text), "is no longer observed: %s", why);
 		send_message(SOFT_COMPLAINT, -1, text);
 	}
