@@ -19,6 +19,7 @@ import time
 
 import perfring
 from perfring import _arrow
+from python_ticks import ticks
 
 path = sys.argv[2] if len(sys.argv) > 2 else None
 
@@ -32,19 +33,10 @@ def raises(kind, text, call, *arguments, **named):
     raise AssertionError(f"no {kind.__name__}: {text}")
 
 
-def ticks(seconds=0.2):
-    """CPU time in which timers tick: its clock is looked at seldom (docs/abi.md 9.4)."""
-    end = time.thread_time() + seconds
-    while (left := end - time.thread_time()) > 0:
-        until = time.monotonic() + left
-        while time.monotonic() < until:
-            sum(range(1000))
-
-
 def observed(**named):
     """A session of this process that has samples, by software events: they need no privilege."""
     session = perfring.profile(source="soft", frequency=250, **named)
-    ticks()
+    ticks(0.2)
     session.disable()
     return session
 

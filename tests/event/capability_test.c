@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <perfring/event.h>
+#include "switches.h"
 #include "watch.h"
 
 TestSuite(capability, .timeout = 30);
@@ -44,18 +44,6 @@ static uint64_t count_of(int fd)
 	cr_assert_eq(read(fd, &count, sizeof(count)), (ssize_t)sizeof(count));
 	close(fd);
 	return count;
-}
-
-/* A sleep whose time is over before the thread is off its CPU is no switch. */
-static void switch_away(int times)
-{
-	struct rusage before, now;
-
-	getrusage(RUSAGE_THREAD, &before);
-	do {
-		usleep(1000);
-		getrusage(RUSAGE_THREAD, &now);
-	} while (now.ru_nvcsw - before.ru_nvcsw < times);
 }
 
 /* Needs no permission: there is always one test. */

@@ -20,6 +20,7 @@
 #include <perfring/event.h>
 #include <perfring/page.h>
 #include "machine.h"
+#include "switches.h"
 #include "watch.h"
 
 TestSuite(control, .timeout = 60);
@@ -609,18 +610,6 @@ Test(control, outputs)
 }
 
 /* ---- filters, programs, other breakpoints ---- */
-
-/* A sleep whose time is over before the thread is off its CPU is no switch. */
-static void switch_away(int times)
-{
-	struct rusage before, now;
-
-	getrusage(RUSAGE_THREAD, &before);
-	do {
-		usleep(500);
-		getrusage(RUSAGE_THREAD, &now);
-	} while (now.ru_nvcsw - before.ru_nvcsw < times);
-}
 
 Test(control, filters)
 {

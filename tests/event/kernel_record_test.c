@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -20,6 +19,7 @@
 #include <perfring/record.h>
 #include <perfring/sample.h>
 #include "kernel_rig.h"
+#include "switches.h"
 #include "test.h"
 
 TestSuite(kernel_record, .timeout = 100);
@@ -336,7 +336,6 @@ Test(kernel_record, switches)
 {
 	static struct run run;
 	struct perfring_record is;
-	struct rusage before, now;
 	unsigned turn, i, sleeps;
 
 	for (turn = 0; turn < 2; turn++) {
@@ -344,12 +343,7 @@ Test(kernel_record, switches)
 		run.attr.context_switch = 1;
 		must_open(&run, 0, -1);
 		begin(&run);
-		/* Who is preempted on the way to sleep finds the time over, and sleeps not: the kernel counts what it switched. */
-		getrusage(RUSAGE_THREAD, &before);
-		do {
-			usleep(100);
-			getrusage(RUSAGE_THREAD, &now);
-		} while (now.ru_nvcsw - before.ru_nvcsw < TIMES);
+		switch_away(TIMES);
 		end(&run);
 		sleeps = 0;
 		for (i = 0; next_record(&run, &is); i++) {
